@@ -30,8 +30,8 @@
 //     program with an API of another shape.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and revisions. Below
 //     it the stores memstore, badgerstore (a directory) and etcdstore (a module of its
-//     own), backup (backups and copies), faultinject (a store that fails on demand) and
-//     storagetest, which tests a store against the contract.
+//     own), backup (backups and copies) and storagetest, which tests a store against the
+//     contract.
 //   - [orch.io/controlplane/registry]: the definition of a kind, from a Go struct (Of) or a
 //     CustomResourceDefinition (FromCRD). Below it builtin, one package for each API group;
 //     convert, which converts manifests; and registrytest, which tests conversions.
@@ -73,7 +73,7 @@
 //			out.Switched = map[bool]string{true: "on", false: "off"}[in.Spec.Lit]
 //			return nil
 //		},
-//		Lacks: []string{"status"},
+//		MissingSubresources: []string{"status"},
 //	}}
 //
 // Pass the kind, registry.Of(d), to Builder.Register.
@@ -123,12 +123,13 @@
 //
 // # How imports run
 //
-// Imports run one way only: server → admission → auth → client → watch → registry → apply →
-// api; storage is below watch. Each package in internal has a layer of its own: resource is
-// between server and registry, most others are below registry. Packages below storage, auth
-// and admission implement the interfaces of their parent; those below admission may import
-// those below auth, not the other way round. The server imports none of them but memstore and
-// the table of admission plugins. Tests in the root enforce this, and that names on the wire
+// A package may import packages to its right: server → admission → client → registry →
+// apply → api/schema → auth, watch → api/meta, storage → api/names. Each package in internal
+// has its own layer: resource is between server and registry, most others are below
+// registry. Packages below storage, auth and admission implement the interfaces of their
+// parent. Packages below admission may import packages below auth, not the other way round.
+// Of these implementations the server imports only memstore and the table of admission
+// plugins. Tests in the root enforce this, and that names on the wire
 // are defined in internal/wellknown and translated by api/names.
 //
 // # The way of a request

@@ -140,6 +140,7 @@ var layers = []struct {
 	{"internal/consistency", 3},
 	{"internal/election", 3},
 	{"internal/eventlog", 3},
+	{"internal/faultinject", 3},
 	{"internal/podspec", 3},
 	{"internal/scale", 3},
 	{"internal/workqueue", 3},

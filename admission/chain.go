@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/internal/suggest"
 )
 
-// Chain is the plugins of one server. It is immutable until Close, so that many goroutines can run it. The
+// Chain runs the plugins of a server. It is immutable until Close, so its methods are safe for concurrent use. The
 // zero Chain admits every request.
 type Chain struct {
 	server               PluginContext
@@ -22,10 +22,10 @@ type Chain struct {
 	closers              []func()
 }
 
-// New returns a chain with the plugins of the table that run by default or by the options, in the order of
-// the table. The error joins all errors of the rules and options: words that no request can match, unknown
-// names, configurations of another type. If there are none, it joins the errors of Setup, and plugins that
-// have neither Mutate nor Validate.
+// New returns a chain of the plugins of the table that are enabled by default or by the options, in the order of the
+// table. If the rules or the options are invalid, it returns an error that joins all violations: words that no request
+// can match, unknown names, configurations of a wrong type. Otherwise the error joins the errors of Setup, and the
+// plugins that have neither Mutate nor Validate.
 func New(table []Plugin, o Options, server PluginContext) (*Chain, error) {
 	faults := o.validate(table)
 	if len(faults) > 0 {
@@ -76,7 +76,7 @@ func New(table []Plugin, o Options, server PluginContext) (*Chain, error) {
 }
 
 // Mutate runs the mutating phase of every plugin whose rules match, in order, and once more if a plugin calls
-// Reinvoke. It returns the first error, which is a *meta.Status or the error of a context that ended.
+// Reinvoke. It stops at the first error and returns it; the error is a *meta.Status or the error of ctx.
 func (c *Chain) Mutate(ctx context.Context, r *Request) (err error) {
 	r.Server = &c.server
 	begun := time.Now()
@@ -89,8 +89,8 @@ func (c *Chain) Mutate(ctx context.Context, r *Request) (err error) {
 	}
 }
 
-// Validate runs the validating phase of every plugin whose rules match, in order. It returns the first error,
-// which is like that of Mutate.
+// Validate runs the validating phase of every plugin whose rules match, in order. It stops at the first error and
+// returns it; the error is a *meta.Status or the error of ctx.
 func (c *Chain) Validate(ctx context.Context, r *Request) error {
 	r.Server = &c.server
 	begun := time.Now()
@@ -99,7 +99,7 @@ func (c *Chain) Validate(ctx context.Context, r *Request) error {
 	return err
 }
 
-// Close closes the plugins. No request may use the chain any more. A second call does nothing.
+// Close closes the plugins. The caller must ensure that no request uses the chain. A second call does nothing.
 func (c *Chain) Close() {
 	for _, closePlugin := range c.closers {
 		closePlugin()
@@ -107,8 +107,8 @@ func (c *Chain) Close() {
 	c.closers = nil
 }
 
-// phase has the steps of one phase in order, by resource: most plugins match few resources, and most
-// resources few plugins.
+// phase has the steps of a phase in order, by resource, because most plugins match few resources and most resources
+// match few plugins.
 type phase struct {
 	byResource map[string][]step
 	others     []step  // for resources not in byResource
@@ -121,7 +121,7 @@ type step struct {
 	took  *timing
 }
 
-// add appends a step to each list of a resource that one of its rules can match.
+// add appends a step to the list of each resource that its rules can match.
 func (p *phase) add(s step) {
 	others, named := len(s.rules) == 0, map[string]bool{}
 	for i := range s.rules {
@@ -191,7 +191,7 @@ func denied(r *Request, err error) error {
 	return meta.Forbidden(r.Resource.GroupResource(), r.Name, err.Error())
 }
 
-// runs reports whether the options and the default let a plugin run.
+// runs reports whether a plugin is enabled by its default and the options.
 func (o *Options) runs(p *Plugin) bool {
 	switch p.Default {
 	case Required:

@@ -69,7 +69,7 @@ type loader struct {
 	warnings []string
 }
 
-// load reads the configuration of one plugin.
+// load reads the configuration of a plugin.
 func (l *loader) load(of pluginConfiguration, table []Plugin) error {
 	i := slices.IndexFunc(table, func(p Plugin) bool { return p.Name == of.Name })
 	_, twice := l.config[of.Name]

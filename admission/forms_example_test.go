@@ -34,7 +34,7 @@ func (lamps) Take(_ context.Context, r *admission.Request, _, changed *meta.Obje
 	return nil, nil
 }
 
-// A plugin sees objects in an old version of their kind. The server sets Request.Forms; here the example
+// A plugin sees objects in an old version of their kind. The server sets Request.Representations; here the example
 // does.
 func ExampleRepresentations() {
 	old := meta.GroupVersion{Group: "example.com", Version: "v1beta1"}

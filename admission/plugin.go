@@ -19,39 +19,40 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Plugin is one step of admission: a row of a table. Servers share it, so it holds no state of a server; Setup makes
-// that.
+// Plugin is a step of admission. Several servers may use the same Plugin, so it has no state of a server; Setup creates
+// that state.
 type Plugin struct {
-	Name    string  // by which it is enabled, disabled and configured
+	Name    string  // identifies the plugin in options and configuration files
 	Default Default // whether it runs if no option names it
 
-	// Deprecated is the reason to stop using the plugin; a server that runs the plugin logs it. Empty: none.
+	// Deprecated is the reason to stop using the plugin, which a server that runs the plugin logs. Empty: the plugin
+	// is not deprecated.
 	Deprecated string
 
-	// Rules select the requests that the plugin runs for: those that match one of them. None selects all. Groups
-	// have their spec names. A word that no request can have fails the Build of a server.
+	// Rules select the requests for which the plugin runs. A request is selected if it matches a rule, or if there
+	// are no rules. Groups are spec names. A word that no request can match is an error of New.
 	Rules []Rule
 
-	// Config is the default configuration. A configuration of the server must have the same type. nil: the plugin
-	// has none.
+	// Config is the default configuration. A configuration in the server's options must have the same type. nil: the
+	// plugin cannot be configured.
 	Config any
 
-	// ConfigKinds are the kinds of a configuration file for Config, by spec groups, the newest first; none: it
-	// cannot be in a file. See LoadConfig.
+	// ConfigKinds are the kinds of configuration files for Config, by spec groups, the newest first. Empty: the plugin
+	// cannot be configured by a file. See LoadConfig.
 	ConfigKinds []meta.GroupVersionKind
 
-	// Mutate may change the object of a request, Validate sees the result. nil skips the phase; a plugin that runs
-	// has at least one of them. An error that is a *meta.Status is returned to the caller as it is. Any other error
-	// is 403 Forbidden with its text, except that of a store that cannot be read and the end of ctx. Both functions
-	// are called by many goroutines at once.
+	// Mutate may change the object of a request; Validate gets the result of all Mutate functions. If a function is
+	// nil, the plugin skips the phase; at least one must be set after Setup. A *meta.Status error is returned to the
+	// caller unchanged. Any other error becomes 403 Forbidden with its text, except errors of an unreadable store and
+	// of ctx. Both functions must be safe for concurrent use.
 	Mutate   func(ctx context.Context, r *Request) error
 	Validate func(ctx context.Context, r *Request) error
 
-	// Setup completes a copy of the plugin for one server: it sets Mutate and Validate to functions that use c.
-	// nil: they are set already.
+	// Setup completes a copy of the plugin for a server: it sets Mutate, Validate and Close to functions that use c.
+	// nil: the plugin needs no setup.
 	Setup func(p *Plugin, c PluginContext) error
 
-	// Close releases what Setup made, when no request runs any more. nil: nothing.
+	// Close releases the resources of Setup. It is called after the last request. It may be nil.
 	Close func()
 }
 
@@ -70,8 +71,8 @@ type PluginContext struct {
 	Names      names.Profile
 	Authorizer auth.Authorizer
 
-	// Client reads and writes objects as the server itself, and has a feed of changes. It works from the first
-	// request on, not in Setup.
+	// Client reads and writes objects as the server itself, and has a feed of changes. It must not be used in Setup,
+	// only after the server is built.
 	Client client.Client
 
 	// Features are the feature gates of the server.
@@ -80,45 +81,45 @@ type PluginContext struct {
 	// Rules are the compatibility rules of the server, for built-in plugins.
 	Rules compat.Rules
 
-	// Accounting is for plugins that write the sum of what they admit into an object, such as the status of a
-	// ResourceQuota, before the admitted writes are committed; nil: there is no server.
+	// Accounting is for plugins that reserve usage in an object, such as the status of a ResourceQuota, before the
+	// admitted writes are committed. It is nil outside a server.
 	//
 	// Updates by this client skip admission: they are part of writes that were admitted, and a webhook for the
-	// object could block all of these writes, or wait for one itself. Get and List return the newest state, even
-	// with the context of a request, for which PluginContext.Client may return the state when the request came.
+	// object could block all these writes, or deadlock with its own write. Get and List return the latest state, even
+	// with the context of a request, for which PluginContext.Client may return the state at the start of the request.
 	//
-	// Fence returns the revision at which the fence of a namespace was last raised by any server over the store, 0
-	// if it never was. RaiseFence raises it: no write is stored from then on that has the former fence as a
-	// Precondition, and the client returns those that were stored. So a plugin that counts objects after RaiseFence
-	// has counted every write that was admitted before it, or that write is never stored.
+	// Fence returns the revision at which any server over the store last raised the fence of a namespace, or 0 if the
+	// fence was never raised. RaiseFence raises the fence. Afterwards, no write with the former fence as a Precondition
+	// can be stored, and the client returns all writes that were stored. So if a plugin counts objects after
+	// RaiseFence, each write that was admitted before is either counted or never stored.
 	Accounting interface {
 		client.Client
 		Fence(ctx context.Context, namespace string) (storage.Revision, error)
 		RaiseFence(ctx context.Context, namespace string) (storage.Revision, error)
 	}
 
-	// Type returns the resource type that is served now under a wire group and
-	// plural, or nil.
+	// Type returns the resource type that is currently served under a wire group and plural, or nil.
 	Type func(meta.GroupResource) *registry.Type
 
-	// Schema returns the schema of a kind in a version that is served now, or nil. It must
-	// not be changed.
+	// Schema returns the schema of a kind in a version that is currently served, or nil. The caller must not change
+	// it.
 	Schema func(meta.GroupVersionKind) *schema.Schema
 
 	// Convert returns an object of a type in another of its versions. The result must not be changed.
 	Convert func(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error)
 
-	// Runs reports whether the server was given a controller of that name, and runs it.
+	// Runs reports whether the server has a controller with the name and runs it.
 	Runs func(controller string) bool
 
-	// Control has the server run a controller beside its own. Call it in Setup. enqueue makes a key due after a
-	// time, once for many calls. It does nothing before the controller runs. nil: no controller can be run.
+	// Control adds a controller to the server. Call it in Setup. enqueue adds a key to the controller's queue after a
+	// delay; several calls before that have the effect of a single call. Before the controller runs, enqueue does
+	// nothing. Control is nil if the server cannot run controllers.
 	Control func(client.Controller) (enqueue func(key string, after time.Duration))
 
-	// Services finds the endpoints of services, for plugins that call webhooks.
+	// Services resolves services to addresses, for plugins that call webhooks.
 	Services services.Resolver
 
-	// Metrics is where plugins register their metrics; two plugins may share one.
+	// Metrics is the registry for metrics of plugins; plugins may share a metric.
 	Metrics prometheus.Registerer
 
 	Log    *slog.Logger
@@ -130,20 +131,20 @@ type Options struct {
 	Enable  []string // in addition to the plugins that run by default
 	Disable []string
 
-	// Config is the configuration of plugins by name. Its type must be that of Plugin.Config.
+	// Config is the configuration of plugins by name. Each value must have the type of Plugin.Config.
 	Config map[string]any
 }
 
-// Wire returns a name of the spec as it is on the wire.
+// Wire returns the name on the wire of a spec name.
 func (c *PluginContext) Wire(spec string) string { return c.Names.Wire(spec) }
 
-// Serves reports whether a resource is served, by the spec's name of its group.
+// Serves reports whether a resource is served. group is a spec name.
 func (c *PluginContext) Serves(group, plural string) bool {
 	return c.Type(meta.GroupResource{Group: c.Names.Group(group), Resource: plural}) != nil
 }
 
-// List returns the objects of a resource, by the spec's name of its group, in a namespace,
-// or in all namespaces if that is empty. The list is empty if the resource is not served.
+// List returns the objects of a resource in a namespace, or in all namespaces if namespace is empty. group is a spec
+// name. The list is empty if the resource is not served. The caller must not change the objects.
 func (c *PluginContext) List(ctx context.Context, group, plural, namespace string) ([]*meta.Object, error) {
 	if !c.Serves(group, plural) {
 		return nil, nil
@@ -152,8 +153,8 @@ func (c *PluginContext) List(ctx context.Context, group, plural, namespace strin
 	return c.Client.List(ctx, r, namespace)
 }
 
-// Find returns an object of a resource, by the spec's name of its group, or nil if it does
-// not exist or the resource is not served.
+// Find returns an object, or nil if it does not exist or the resource is not served. group is a spec name. The caller
+// must not change the object.
 func (c *PluginContext) Find(ctx context.Context, group, plural string, key meta.Key) (*meta.Object, error) {
 	if !c.Serves(group, plural) {
 		return nil, nil

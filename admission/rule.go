@@ -15,14 +15,13 @@ type Rule struct {
 	Operations []Operation // * matches all
 	Groups     []string    // "" is the core group, * matches all
 
-	// Versions are versions of the resource; * matches all. A rule matches a request in any version if it
-	// names one version of the resource, so that a caller cannot bypass a plugin by another version of the
-	// same object.
+	// Versions are versions of the resource; * matches all. If the list has any version of the resource, the rule
+	// matches requests in all its versions, so that a caller cannot bypass a plugin by another version of the object.
 	Versions []string
 
-	// Resources are plurals such as pods, sub-resources such as pods/status, or patterns: * is every resource
-	// without its sub-resources, pods/* is pods and all its sub-resources, */scale is a sub-resource of every
-	// resource, */* is everything.
+	// Resources are plurals such as pods, subresources such as pods/status, or patterns: * matches every resource
+	// without its subresources, pods/* matches pods and all its subresources, */scale matches a subresource of every
+	// resource, and */* matches all.
 	Resources []string
 
 	Scope Scope
@@ -40,8 +39,8 @@ const (
 
 const every = "*"
 
-// Matches reports whether the rule selects a request. It compares groups as they are: groups by their spec
-// names match only after they were converted to the wire.
+// Matches reports whether the rule selects a request. The groups of the rule must be wire names; New converts the
+// groups of a plugin's rules.
 func (m *Rule) Matches(r *Request) bool {
 	return (len(m.Operations) == 0 || slices.Contains(m.Operations, r.Operation) || slices.Contains(m.Operations, every)) &&
 		m.matchesVersion(r) &&
@@ -52,7 +51,7 @@ func matchesWord(list []string, word string) bool {
 	return len(list) == 0 || slices.Contains(list, word) || slices.Contains(list, every)
 }
 
-// matchesVersion reports whether the rule matches one of the versions of the resource.
+// matchesVersion reports whether the rule matches a version of the resource.
 func (m *Rule) matchesVersion(r *Request) bool {
 	all := []meta.GroupVersion{{Group: r.Resource.Group, Version: r.Resource.Version}}
 	if r.Type != nil {
@@ -131,7 +130,7 @@ func (m *Rule) plurals() (list []string, others bool) {
 	return list, len(m.Resources) == 0
 }
 
-// wire returns a copy of the rule with the groups as they are on the wire.
+// wire returns a copy of the rule with the wire names of the groups.
 func (m Rule) wire(p names.Profile) Rule {
 	groups := make([]string, len(m.Groups))
 	for i, g := range m.Groups {

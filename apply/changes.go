@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// change is the difference between two objects in one version.
+// change is the difference between two objects in the same version.
 type change struct {
 	removed, changed *fieldpath.Set // changed: modified or added
 	removedSize      int            // computed once, because a set counts its fields
@@ -74,7 +74,7 @@ func (c *changes) converted(apiVersion string) ([]map[string]any, error) {
 	return out, nil
 }
 
-// equalContent reports whether two objects of one version differ only in their metadata.
+// equalContent reports whether two objects of the same version differ at most in their metadata.
 func equalContent(a, b map[string]any) bool {
 	covers := func(a, b map[string]any) bool {
 		for field, v := range a {

@@ -92,7 +92,7 @@ func (d *jsonDiff) values(at *location, a, b any) []jsonOp {
 	return []jsonOp{{"replace", at, b}}
 }
 
-// opList are the operations below one value. It is full when replacing the value is better.
+// opList is the operations below a value. It is full when a replacement of the value is better.
 type opList struct {
 	ops   []jsonOp
 	bytes int // of the paths

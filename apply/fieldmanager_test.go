@@ -19,7 +19,7 @@ const lastAppliedName = "kubectl.kubernetes.io/last-applied-configuration"
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// actor plays a sequence of writes on one object as a server would.
+// actor performs a sequence of writes on an object like a server.
 type actor struct {
 	t       *testing.T
 	manager *FieldManager
@@ -153,7 +153,7 @@ func TestUpdateOwners(t *testing.T) {
 	a.want("data", `{"c":"3","d":"4"}`, `tool Update v1 {"f:data":{}}`, `unknown Update v1 {"f:data":{"f:d":{}}}`, `xput Update v1 {"f:data":{"f:c":{}}}`)
 }
 
-// TestCommonFields: looking up gives what walking gives.
+// TestCommonFields checks that lookups of paths and a walk over the set have the same result.
 func TestCommonFields(t *testing.T) {
 	many := fieldpath.NewSet(fieldpath.MakePathOrDie("a"), fieldpath.MakePathOrDie("a", "b"))
 	for i := range 1000 {

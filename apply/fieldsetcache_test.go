@@ -10,8 +10,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// TestSetCacheKeepsNoObject: a field set that is looked up is a part of the text of a whole
-// object, which must not be kept with it.
+// TestSetCacheKeepsNoObject checks that the cache copies a field set, because the argument is
+// a part of the text of an object and would keep the whole text in memory.
 func TestSetCacheKeepsNoObject(t *testing.T) {
 	c := &fieldSetCache{max: 1}
 	object := `{"metadata":{"managedFields":[{"fieldsV1":{"f:data":{}}}]}}`

@@ -34,7 +34,7 @@ func TestBrokenManagedFieldsInABody(t *testing.T) {
 		assert.Equal(t, 422, s.Code)
 		assert.Contains(t, s.Details.Causes[0].Field, "metadata.managedFields[0].")
 	}
-	// Valid entries are taken, without what does not belong in them.
+	// Valid entries are accepted, without their unknown fields and paths.
 	a.put("u", `{"metadata":{"uid":"1","managedFields":[{`+good+`,"junk":{"big":1},"fieldsV1":{"f:data":{"f:a":{},"z:x":{}}}}]},"data":{"a":"1"}}`)
 	a.want("data", `{"a":"1"}`, `x Update v1 {"f:data":{"f:a":{}}}`)
 	assert.NotContains(t, a.live.List("metadata", "managedFields")[0], "junk")
@@ -107,7 +107,7 @@ func FuzzManagedFields(f *testing.F) {
 	})
 }
 
-// readable checks that what was recorded can be read again.
+// readable checks that the recorded managedFields can be read again.
 func readable(t *testing.T, fm *FieldManager, obj *meta.Object) {
 	t.Helper()
 	list := obj.List("metadata", "managedFields")

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// near are pairs of numbers that are the same to who compares them as float64.
+// near are pairs of different numbers that are equal as float64.
 var near = [][2]string{
 	{"9007199254740993", "9007199254740992"},
 	{"9007199254740993", "9007199254740992.0"},

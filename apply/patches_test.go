@@ -113,8 +113,8 @@ func (r random) changed(a, b map[string]any) map[string]any {
 	return out
 }
 
-// schemas returns those of three built-in kinds and of a custom resource with each list and
-// map type.
+// schemas returns the schemas of three built-in kinds, and of a custom resource with each list
+// and map type.
 func schemas(t *testing.T) map[string]*schema.Schema {
 	kinds := []*registry.Kind{registry.FromCRD([]byte(widgets))}
 	kinds = append(kinds, builtin.Kinds()...)

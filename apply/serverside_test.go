@@ -98,7 +98,7 @@ func TestRule5RemovalOfFieldsAndItems(t *testing.T) {
 	a := deployments(t)
 	const first = `m Apply apps/v1 {"f:spec":{"f:selector":{},"f:template":{"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:env":{"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}}},"f:image":{},"f:name":{},"f:volumeMounts":{"k:{\"mountPath\":\"/v\"}":{".":{},"f:mountPath":{},"f:name":{}}}}},"f:volumes":{"k:{\"name\":\"v\"}":{".":{},"f:emptyDir":{},"f:name":{}}}}}}}`
 	a.apply("m", `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[{"name":"c","image":"i:1","env":[{"name":"A","value":"1"}],"volumeMounts":[{"name":"v","mountPath":"/v"}]}],"volumes":[{"name":"v","emptyDir":{}}]}}}}`)
-	a.live.Set("Always", "spec", "template", "spec", "restartPolicy") // a default: nobody owns it
+	a.live.Set("Always", "spec", "template", "spec", "restartPolicy") // a default, which no manager owns
 	a.live.List("spec", "template", "spec", "containers")[0].(map[string]any)["imagePullPolicy"] = "IfNotPresent"
 
 	a.apply("n", `{"metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"name":"B","value":"2"}]},{"name":"side","image":"s:1"}],"volumes":[{"name":"w","emptyDir":{}}]}}}}`)

@@ -135,8 +135,8 @@ func FuzzStrategicMerge(f *testing.F) {
 	})
 }
 
-// TestStrategicMergeIsBounded: an item that a patch names a thousand times merges
-// its lists as often, up to a number of items in all.
+// TestStrategicMergeIsBounded checks a patch that has the same item a thousand times. Each
+// merges the item's lists, up to a limit of items in total.
 func TestStrategicMergeIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long, in one goroutine")

@@ -159,9 +159,9 @@ func (m *strategic) mergeItems(orig, patch []any, key string, s *schema.Schema) 
 	return merged, order, nil
 }
 
-// arrange sorts merged. Items whose key is in order take that order, the others keep theirs.
-// Where the two sequences meet, two items of before keep their order, and otherwise the item
-// of order comes first.
+// arrange sorts merged. Items whose key is in order are sorted by order, and the other items
+// keep their order. When it merges both sequences, two items of before keep their order;
+// otherwise the item of order comes first.
 func arrange(merged, order, before []any, key string) []any {
 	place := positions(order)
 	was := make(map[any]int, len(before))

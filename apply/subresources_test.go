@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// status plays a write through the sub-resource status: of the result only
-// status is stored.
+// status performs a write of the subresource status: only the field status of the result is
+// stored.
 func (a *actor) status(force bool, manager, body string) error {
 	w := a.write(manager)
 	w.Subresource, w.Force = "status", force
@@ -70,7 +70,7 @@ func twoVersions(t *testing.T) *actor {
 	return newActor(t, Config{Kind: "Widget", Versions: []Version{{APIVersion: "g/v1", Schema: s}, {APIVersion: "g/v2", Schema: s}}})
 }
 
-// to turns the live object and what is written next to another version.
+// to changes the version of the live object and of the following writes.
 func (a *actor) to(version string) *actor {
 	a.version = version
 	if a.live != nil {
@@ -135,7 +135,8 @@ func TestConvertedVersions(t *testing.T) {
 	a.apply("n", `{}`)
 	a.want("spec", `{"x":"1"}`, `m Apply g/v2 {"f:spec":{"f:x":{}}}`)
 
-	// An apply that cannot learn what others own fails; an update leaves that to them.
+	// If the fields of other managers cannot be converted, an apply fails, and an update keeps
+	// their ownership.
 	a.live, a.version = meta.NewObject(rename(a.live.Tree(), "g/v1")), "g/v1"
 	broken = true
 	assert.EqualError(t, a.tryApply(a.write("n"), `{"spec":{"old":"2","x":"2"}}`), "broken")

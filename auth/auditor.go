@@ -12,7 +12,7 @@ type Auditor interface {
 	Begin(r *http.Request, id string, a Attributes) Trail
 }
 
-// Trail is the record of one request. Its methods are safe for concurrent use
+// Trail is the record of a request. Its methods are safe for concurrent use
 // and do not wait for the record to be written. Complete is called once, as the
 // last method.
 type Trail interface {

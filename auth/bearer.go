@@ -45,9 +45,9 @@ func BearerToken(r *http.Request) (string, bool) {
 // User and a nil error if it does not recognize the token, and an error if it recognizes
 // the token as invalid.
 //
-// The token must be valid for at least one of audiences; without audiences, for
-// one of the server's. AuthenticateToken returns the members of audiences that the token is
-// valid for, or nil if its tokens have no audiences.
+// The token must be valid for at least one audience in the list, or, if the list is empty,
+// for an audience of the server. AuthenticateToken returns the audiences in the list for
+// which the token is valid, or nil if its tokens have no audiences.
 type TokenAuthenticator interface {
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (*User, []string, error)
 }

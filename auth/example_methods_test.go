@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// robots knows the tokens of service accounts by heart.
+// robots maps tokens to service accounts.
 type robots map[string]string
 
 func (r robots) AuthenticateToken(_ context.Context, token string, _ []string) (*auth.User, []string, error) {
@@ -25,8 +25,8 @@ func (r robots) Authenticate(req *http.Request) (*auth.User, error) {
 	return auth.AuthenticateBearer(r, req)
 }
 
-// A method of one's own for bearer tokens. What is wrong with a token is told to those
-// who may ask for reviews, not to the caller.
+// A custom authenticator for bearer tokens. The reason of a refusal is returned by
+// TokenReviews, but not to the caller with the token.
 func ExampleTokenAuthenticator() {
 	var method auth.Authenticator = robots{"s3cret": "r2"}
 	for _, header := range []string{"Bearer s3cret", "Bearer guessed", "Basic abc"} {
@@ -51,7 +51,7 @@ func ExampleTokenAuthenticator() {
 	// for others: true
 }
 
-// guests may look at lamps.
+// guests is an Authorizer that allows reading lamps.
 type guests struct{}
 
 func (guests) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
@@ -68,7 +68,7 @@ func (guests) RulesFor(context.Context, *auth.User, string) auth.Rules {
 	}
 }
 
-// An authorizer that can list what it allows makes "kubectl auth can-i --list" work.
+// If an authorizer can list its rules, "kubectl auth can-i --list" works.
 func ExampleRuleLister() {
 	decide := auth.Chain(auth.Superuser("admins"), guests{})
 	if lister, ok := decide.(auth.RuleLister); ok {
@@ -78,12 +78,13 @@ func ExampleRuleLister() {
 	// Output: [lamps] [/welcome]
 }
 
-// counter is an Auditor that counts what fails.
+// counter is an Auditor that counts failed requests.
 type counter struct{ failed int }
 
 func (c *counter) Begin(*http.Request, string, auth.Attributes) auth.Trail { return trail{count: c} }
 
-// trail records nothing but the end; a Trail of nil methods would do for all else.
+// trail implements only Complete; this example does not call the methods of the embedded
+// nil Trail.
 type trail struct {
 	auth.Trail
 	count *counter

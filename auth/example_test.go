@@ -9,8 +9,8 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// A way to authenticate of one's own: nil, nil leaves the caller to others, an
-// error refuses it.
+// A custom authenticator. If it returns no user and no error, the next authenticator decides; an
+// error refuses the request.
 func ExampleAuthenticator() {
 	var badge auth.Authenticator = auth.AuthenticatorFunc(func(r *http.Request) (*auth.User, error) {
 		switch r.Header.Get("Badge") {
@@ -28,7 +28,7 @@ func ExampleAuthenticator() {
 	// Output: bond true <nil>
 }
 
-// A rule of one's own beside a group that may do anything.
+// A custom authorizer, combined with a group that has all rights.
 func ExampleAuthorizer() {
 	readers := auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 		if a.Verb == "get" || a.Verb == "list" || a.Verb == "watch" {

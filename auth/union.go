@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// UnionAuthenticator combines Authenticators into one. Union returns it.
+// UnionAuthenticator combines several Authenticators; Union returns it.
 type UnionAuthenticator struct {
 	members   []Authenticator
 	tokens    []TokenAuthenticator
@@ -73,7 +73,7 @@ func (m *UnionAuthenticator) Authenticate(r *http.Request) (*User, error) {
 }
 
 // Strip removes the headers that members trust as credentials, for a request that the server
-// forwards. Members such as auth/requestheader implement the method Strip.
+// forwards. Members such as clientcert.RequestHeader implement the method Strip.
 func (m *UnionAuthenticator) Strip(h http.Header) {
 	for _, a := range m.members {
 		if s, ok := a.(interface{ Strip(http.Header) }); ok {

@@ -49,7 +49,7 @@ func TestBearerToken(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// known is a token method with one token.
+// known is a TokenAuthenticator with a single token.
 type known struct {
 	token string
 	user  *auth.User

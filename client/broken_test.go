@@ -20,8 +20,9 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// scripted is the lamps of a server that answers as told.
-func scripted(answer func(r *http.Request, nth int) *http.Response) *client.Objects[Lamp] {
+// scriptedLamps returns the lamps of a server whose responses the function answer makes. nth counts
+// requests from 1.
+func scriptedLamps(answer func(r *http.Request, nth int) *http.Response) *client.Objects[Lamp] {
 	var requests atomic.Int32
 	l := &line{open: map[*cuttable]bool{}, refuse: func(r *http.Request) *http.Response {
 		return answer(r, int(requests.Add(1)))
@@ -29,7 +30,7 @@ func scripted(answer func(r *http.Request, nth int) *http.Response) *client.Obje
 	return client.Of[Lamp](client.Conn{Transport: l}, registry.Of(lamp)).In("default")
 }
 
-// cutOff is an answer that ends in the middle.
+// cutOff returns a response that fails after text.
 func cutOff(r *http.Request, text string) *http.Response {
 	res := answer(r, 200, "")
 	res.Body = io.NopCloser(io.MultiReader(strings.NewReader(text), broken{}))
@@ -40,14 +41,14 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// added is an event of a lamp at a version.
+// added returns an Added event of a lamp.
 func added(name, version string) string {
 	return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"namespace":"default","name":%q,"resourceVersion":%q},"spec":{"color":"red"}}}`+"\n", name, version)
 }
 
-// TestWatchGoesOnAfterHalfAnAnswer: before its first event, in the middle of one, or with
-// one whose line has no end.
-func TestWatchGoesOnAfterHalfAnAnswer(t *testing.T) {
+// TestWatchResumesAfterIncompleteResponse ends the response before the first event, within an
+// event, and after an event without the end of its line.
+func TestWatchResumesAfterIncompleteResponse(t *testing.T) {
 	half := added("half", "6")[:70]
 	for name, first := range map[string]func(*http.Request) *http.Response{
 		"nothing":     func(r *http.Request) *http.Response { return cutOff(r, "") },
@@ -57,7 +58,7 @@ func TestWatchGoesOnAfterHalfAnAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				lamps := scripted(func(r *http.Request, nth int) *http.Response {
+				lamps := scriptedLamps(func(r *http.Request, nth int) *http.Response {
 					switch {
 					case nth == 1:
 						return first(r)
@@ -81,30 +82,31 @@ func TestWatchGoesOnAfterHalfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestWatchNeedsVersions: without them it would not know where it is.
-func TestWatchNeedsVersions(t *testing.T) {
+// TestWatchFailsWithoutVersions checks that events and lists without a resourceVersion are errors,
+// because the watch could not resume.
+func TestWatchFailsWithoutVersions(t *testing.T) {
 	for name, text := range map[string]string{
 		"bookmark": `{"type":"BOOKMARK","object":{"metadata":{}}}` + "\n" + added("a", "6"),
 		"event":    added("a", ""),
 	} {
-		lamps := scripted(func(r *http.Request, _ int) *http.Response { return answer(r, 200, text) })
-		assert.ErrorContains(t, <-follow(t.Context(), lamps, "5").err, "no version", name)
+		lamps := scriptedLamps(func(r *http.Request, _ int) *http.Response { return answer(r, 200, text) })
+		assert.ErrorContains(t, <-follow(t.Context(), lamps, "5").err, "no resourceVersion", name)
 	}
-	lists := scripted(func(r *http.Request, _ int) *http.Response {
+	lists := scriptedLamps(func(r *http.Request, _ int) *http.Response {
 		if r.URL.Query().Has("sendInitialEvents") {
 			return answer(r, 422, refusesMatch)
 		}
 		return answer(r, 200, `{"items":[]}`)
 	})
-	assert.ErrorContains(t, <-follow(t.Context(), lists, "").err, "without a version")
+	assert.ErrorContains(t, <-follow(t.Context(), lists, "").err, "no resourceVersion")
 }
 
-// refusesMatch is what servers say that know of no watches that begin with what is there.
+// refusesMatch is the response of servers that do not support sendInitialEvents.
 const refusesMatch = `{"kind":"Status","reason":"Invalid","message":"no","details":{"causes":[{"field":"resourceVersionMatch"}]}}`
 
-// TestCacheOfAServerThatLostItsData starts over: a watch from a version that the server
-// has not got to would be silent.
-func TestCacheOfAServerThatLostItsData(t *testing.T) {
+// TestCacheStartsOverAfterServerLostData checks that a cache lists again if the server's version
+// has decreased: a watch from the old version would be silent.
+func TestCacheStartsOverAfterServerLostData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lamps, line := overLine(newServer(t))
 		empty := newServer(t)
@@ -144,8 +146,9 @@ func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// TestAServerThatNeverAnswers does not hold up a caller who waits for ever.
-func TestAServerThatNeverAnswers(t *testing.T) {
+// TestRequestWithoutResponseFails checks that a request fails in time if the server never responds
+// and the context has no deadline.
+func TestRequestWithoutResponseFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lamps := client.Of[Lamp](client.Conn{Transport: silent{}}, registry.Of(lamp)).In("default")
 		ctx, cancel := context.WithCancel(context.Background())
@@ -156,16 +159,16 @@ func TestAServerThatNeverAnswers(t *testing.T) {
 		}()
 		time.Sleep(10 * time.Minute)
 		require.Len(t, asked, 1)
-		assert.ErrorContains(t, <-asked, "does not answer for 2m")
+		assert.ErrorContains(t, <-asked, "did not respond for 2m")
 		cancel()
 	})
 }
 
-// TestRetryAfterADate is heeded like one of seconds.
-func TestRetryAfterADate(t *testing.T) {
+// TestRetryAfterDate checks that Retry-After may be a date.
+func TestRetryAfterDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		lamps := scripted(func(r *http.Request, nth int) *http.Response {
+		lamps := scriptedLamps(func(r *http.Request, nth int) *http.Response {
 			if nth == 1 {
 				res := answer(r, 503, "")
 				res.Header.Set("Retry-After", time.Now().Add(5*time.Second).UTC().Format(http.TimeFormat))

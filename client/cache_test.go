@@ -25,8 +25,8 @@ type runFunc func(ctx context.Context) error
 
 func (f runFunc) Run(ctx context.Context) error { return f(ctx) }
 
-// control runs a controller of some objects until the test ends.
-func control(t *testing.T, objects client.Scope, o client.RunOptions, k client.Controller) (stop func()) {
+// runController runs a controller of some objects until the test ends.
+func runController(t *testing.T, objects client.Scope, o client.RunOptions, k client.Controller) (stop func()) {
 	c, err := client.New(objects)
 	require.NoError(t, err)
 	return run(t, runFunc(func(ctx context.Context) error { return client.Run(ctx, c, o, k) }))
@@ -58,7 +58,7 @@ func keysIn(c *client.Cache[Lamp], namespace string) (names []string) {
 	return names
 }
 
-func TestCacheHoldsWhatIsThere(t *testing.T) {
+func TestCacheReflectsServer(t *testing.T) {
 	ctx := t.Context()
 	s := newServer(t)
 	lamps := asJane(s)
@@ -70,7 +70,7 @@ func TestCacheHoldsWhatIsThere(t *testing.T) {
 	assert.Zero(t, cache.Len())
 	run(t, cache)
 	require.NoError(t, cache.Wait(ctx))
-	assert.Error(t, cache.Run(ctx), "it runs already")
+	assert.Error(t, cache.Run(ctx), "the cache is already running")
 	assert.Equal(t, []string{"default/a", "default/b"}, keysIn(cache, ""))
 	assert.Equal(t, []string{"default/a", "default/b"}, keysIn(cache, "default"))
 	assert.Empty(t, keysIn(cache, "defaul"))
@@ -82,11 +82,11 @@ func TestCacheHoldsWhatIsThere(t *testing.T) {
 	require.NoError(t, cache.WaitFor(ctx, changed.ResourceVersion))
 	after, _ := cache.Get(meta.Key{Namespace: "default", Name: "a"})
 	assert.Equal(t, 7, after.Spec.Watts, "at least as new as the write")
-	assert.Equal(t, 1, before.Spec.Watts, "what was read stays as it is")
+	assert.Equal(t, 1, before.Spec.Watts, "an object that was read does not change")
 	again, _ := cache.Get(meta.Key{Namespace: "default", Name: "a"})
 	assert.Same(t, after, again, "no copy")
 	assert.Error(t, cache.WaitFor(ctx, "soon"))
-	for key := range cache.All() { // what goes on meanwhile does not disturb
+	for key := range cache.All() { // changes during the iteration do not affect it
 		require.NoError(t, lamps.In(key.Namespace).Delete(ctx, key.Name, registry.DeleteOptions{}))
 	}
 }
@@ -104,7 +104,7 @@ func TestCacheAndFeedResumeAfterLostHistory(t *testing.T) {
 		cache := lamps.Cache()
 		asked := make(chan string, 100)
 		run(t, cache)
-		control(t, lamps, client.RunOptions{}, client.Controller{Name: "c", MapEvent: keysOf, Reconcile: func(_ context.Context, _ client.Client, key string) (time.Duration, error) {
+		runController(t, lamps, client.RunOptions{}, client.Controller{Name: "c", MapEvent: keysOf, Reconcile: func(_ context.Context, _ client.Client, key string) (time.Duration, error) {
 			asked <- key
 			return 0, nil
 		}})
@@ -142,8 +142,9 @@ func drain(c chan string) (keys []string) {
 	}
 }
 
-// TestCacheWaitsForItsServer, which may come later, and says what is wrong meanwhile.
-func TestCacheWaitsForItsServer(t *testing.T) {
+// TestCacheRetriesUntilServerIsReachable checks that Wait returns the reason while the server is
+// unreachable, and succeeds later.
+func TestCacheRetriesUntilServerIsReachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lamps, line := overLine(newServer(t))
 		line.set(true)
@@ -161,8 +162,9 @@ func TestCacheWaitsForItsServer(t *testing.T) {
 	})
 }
 
-// TestCacheQuietVersions: a cache that selects learns of versions, too.
-func TestCacheQuietVersions(t *testing.T) {
+// TestCacheWithSelectorSeesOtherVersions checks that WaitFor works with the version of an object
+// that the cache does not select.
+func TestCacheWithSelectorSeesOtherVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lamps := asJane(newServer(t)).In("default")
 		cache := lamps.WithLabels("a=b").Cache()
@@ -174,8 +176,8 @@ func TestCacheQuietVersions(t *testing.T) {
 	})
 }
 
-// TestCacheIsReadWhileItChanges, for the race detector.
-func TestCacheIsReadWhileItChanges(t *testing.T) {
+// TestCacheConcurrentReads reads a cache while it changes, for the race detector.
+func TestCacheConcurrentReads(t *testing.T) {
 	ctx := t.Context()
 	lamps := asJane(newServer(t)).In("default")
 	cache := lamps.Cache()
@@ -198,7 +200,7 @@ func TestCacheIsReadWhileItChanges(t *testing.T) {
 	assert.Equal(t, 100, cache.Len())
 }
 
-func TestCacheOfWhatIsNoKind(t *testing.T) {
+func TestCacheOfInvalidOrUnknownKind(t *testing.T) {
 	assert.Error(t, client.Of[Lamp](client.Conn{}, nil).Cache().Run(t.Context()))
 	s := newServer(t)
 	gone := client.Of[Lamp](s.Conn(auth.User{Name: "jane"}), registry.Of(registry.Definition[Lamp]{Group: "nowhere.example", Version: "v1"})).Cache()

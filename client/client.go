@@ -9,21 +9,20 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Client reads and writes the objects of a server by resource. There are two
-// implementations: that of a server for code in its process (server.Server.Objects,
-// server.Builder.Client), and New, over HTTP. A Client is safe for concurrent use.
+// Client reads and writes the objects of a server by resource. There are two implementations: the
+// client inside the process of a server (server.Server.Objects, server.Builder.Client), and New,
+// over HTTP. A Client is safe for concurrent use.
 //
-// In the process, a Client acts as the server itself: authentication and authorization are
-// skipped, admission is not. Built-in controllers write as their service accounts. Reads
-// reflect every write that any server acknowledged before the call; with the context of a
-// request, which authenticators, authorizers, admission plugins and kinds get, they reflect
-// the writes acknowledged before the request, and those of the request itself.
+// In the process, a Client acts as the server itself: authentication and authorization are skipped,
+// admission is not. Built-in controllers write as their service accounts. Reads reflect every write
+// that any server acknowledged before the call. With the context of a request, which
+// authenticators, authorizers, admission plugins and kinds get, reads reflect the writes
+// acknowledged before the request and the writes of the request itself.
 //
-// Resources are named by wire group and plural. Objects are in the hub version of the kind in
-// the process, and in the version of the kind's Go struct over HTTP. Unknown fields are
-// errors, unless the stored object has them. Errors are *meta.Status, or *UnreadableError for
-// objects whose stored data cannot be decoded. Returned objects may be shared: do not modify
-// them.
+// Resources are named by wire group and plural. Objects are in the hub version of the kind in the
+// process, and in the version of the kind's Go struct over HTTP. Unknown fields are errors, unless
+// the stored object has them. Errors are *meta.Status, or *UnreadableError for objects whose stored
+// data cannot be decoded. Returned objects may be shared: do not modify them.
 type Client interface {
 	Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error)
 	// List returns the newest objects of a namespace, or of all namespaces if it is empty.
@@ -60,7 +59,7 @@ func (e *UnreadableError) Error() string {
 		name = ns + "/" + name
 	}
 	if more := len(e.Keys) - 1; more > 0 {
-		return fmt.Sprintf("the stored data of %s %q and of %d others cannot be read: it is damaged, or of a release whose objects this one cannot convert; other objects can be read one by one, such a one can be deleted and created anew", e.Resource, name, more)
+		return fmt.Sprintf("cannot decode the stored data of %s %q and %d other objects: it is damaged, or a release that this one cannot convert from wrote it; read the other objects individually, and delete and recreate these", e.Resource, name, more)
 	}
-	return fmt.Sprintf("the stored data of %s %q cannot be read: it is damaged, or of a release whose objects this one cannot convert; it can be deleted and created anew", e.Resource, name)
+	return fmt.Sprintf("cannot decode the stored data of %s %q: it is damaged, or a release that this one cannot convert from wrote it; delete and recreate the object", e.Resource, name)
 }

@@ -1,10 +1,10 @@
-// Package client is typed access to the objects of a server: of kinds in code, in the
-// process of the server or over HTTP.
+// Package client provides typed access to the objects of a server, in the same process or over
+// HTTP.
 //
-// A Conn is a way to a server, Of gives the objects of one kind there: they are read,
-// written and watched as values of the kind's struct. A Cache holds them in memory, a
-// Controller makes things right when they change, and an Election lets one of several
-// programs do so at a time.
+// A Conn describes the connection to a server. Of returns the objects of a kind there, which are
+// read, written and watched as values of the kind's Go struct. A Cache holds objects in memory, a
+// Controller reconciles them when they change, and an Election elects the leader among several
+// programs.
 package client
 
 import (
@@ -27,67 +27,69 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// Conn says how to reach a server, and how requests are made. It may be copied and
-// changed: what was made with it before stays as it is. A request that the server sends
-// away with 429 or 503 and Retry-After is sent again, a few times; one that it does not
-// begin to answer within two minutes fails.
+// Conn describes a connection to a server and options of requests. It is a plain value: it may be
+// copied, and changes do not affect objects that were made from it before. If the server refuses a
+// request with 429 or 503 and Retry-After, the request is retried up to ten times in all. If a
+// response does not begin within two minutes, the request fails.
 type Conn struct {
-	// URL is what the paths of the API follow, such as https://10.0.0.1:6443. Empty is for
-	// a Transport that needs none, such as that of a server in the process, and only then.
+	// URL is the address that the paths of the API are appended to, such as https://10.0.0.1:6443.
+	// It may be empty if Transport needs no address, such as the Transport of a server in the same
+	// process.
 	URL string
 
-	// Transport carries the requests, with the credentials; redirects are not followed. nil
-	// is http.DefaultTransport. A server in the process has one (Conn of server.Server), a
-	// kubeconfig gives one (package kubeconfig), and an *http.Transport with certificates is one.
+	// Transport sends the requests, with credentials. Redirects are not followed. nil means
+	// http.DefaultTransport. Examples are the Transport of server.Server.Conn, the Transport of a
+	// kubeconfig (package kubeconfig), and an *http.Transport with a client certificate.
 	Transport http.RoundTripper
 
-	// Token is sent as bearer token, if it is not empty.
+	// Token is sent as bearer token if it is not empty.
 	Token string
 
-	// Names are the words that the server uses on the wire; zero is the product's own.
+	// Names are the names that the server uses on the wire. The zero Profile has the product's own
+	// names.
 	Names names.Profile
 
-	// Manager is the field manager of all writes; Apply needs one.
+	// Manager is the field manager of all writes. Apply requires it.
 	Manager string
 
-	// DryRun lets writes be answered as if they were made, and makes none.
+	// DryRun makes the server answer writes as if they were carried out, without storing anything.
 	DryRun bool
 
-	// Warn is told what the server warns of, also by several goroutines at a time; nil:
-	// nobody is.
+	// Warn is called with each warning of the server. It may be called concurrently. nil ignores
+	// warnings.
 	Warn func(text string)
 
-	// Log is told of what is tried again in the background; nil: nobody is.
+	// Log receives messages about retries in the background. nil discards them.
 	Log *slog.Logger
 }
 
-// Bounds of what a server may send, in bytes.
+// Bounds of response bodies, in bytes.
 const (
-	maxAnswer = 256 << 20
-	maxEvent  = 32 << 20
-	maxStatus = 4 << 20
+	maxResponse = 256 << 20
+	maxEvent    = 32 << 20
+	maxStatus   = 4 << 20
 )
 
 const (
-	jsonType      = "application/json"
-	defaultAgent  = "controlplane-client"
-	longestSilent = 2 * time.Minute // before an answer begins: servers give requests less
-	mostTries     = 10              // of a request that the server sends away with Retry-After
-	longestSentBy = time.Minute     // that the server may ask to wait for
-	firstPause    = 50 * time.Millisecond
-	longestPause  = 30 * time.Second
+	jsonType        = "application/json"
+	defaultAgent    = "controlplane-client"
+	responseTimeout = 2 * time.Minute       // for the begin of a response; servers bound requests by a shorter time
+	maxTries        = 10                    // attempts of a request that the server refuses with Retry-After
+	maxRetryAfter   = time.Minute           // longest Retry-After that is respected
+	minPause        = 50 * time.Millisecond // before the first retry in the background
+	maxPause        = 30 * time.Second
 )
 
 // request is one request to a server.
 type request struct {
 	method, path string
 	query        url.Values
-	media        string // of the body
+	media        string // content type of body
 	body         []byte
 }
 
-// send makes a request and returns its answer, which is a 2xx: the caller closes its body.
-// It goes on as long as the server asks to try again later, within bounds.
+// send makes a request, retries it while the server asks for that, and returns the 2xx response,
+// whose body the caller closes. Other responses are returned as *meta.Status.
 func (c *Conn) send(ctx context.Context, r request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		res, err := c.sendOnce(ctx, r)
@@ -99,7 +101,7 @@ func (c *Conn) send(ctx context.Context, r request) (*http.Response, error) {
 			return res, nil
 		}
 		after, later := retryAfter(res)
-		if err := refusal(res); !later || try == mostTries {
+		if err := statusError(res); !later || try == maxTries {
 			return nil, err
 		}
 		if err := pause(ctx, after); err != nil {
@@ -108,17 +110,18 @@ func (c *Conn) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 }
 
-// errNowhere is of a Conn that leads nowhere.
-var errNowhere = errors.New("a Conn without URL and Transport")
+// errNoServer is returned for a Conn that names no server.
+var errNoServer = errors.New("Conn has neither URL nor Transport")
 
-// errSilent is of a request that the server does not answer.
-var errSilent = fmt.Errorf("the server does not answer for %s", longestSilent)
+// errNoResponse is returned if a response does not begin in time.
+var errNoResponse = fmt.Errorf("the server did not respond for %s", responseTimeout)
 
+// sendOnce makes a single attempt of a request.
 func (c *Conn) sendOnce(ctx context.Context, r request) (*http.Response, error) {
 	if c.URL == "" && c.Transport == nil {
-		return nil, errNowhere
+		return nil, errNoServer
 	}
-	address := cmp.Or(strings.TrimRight(c.URL, "/"), "http://in-process.invalid") + r.path // no name that leads to anybody
+	address := cmp.Or(strings.TrimRight(c.URL, "/"), "http://in-process.invalid") + r.path // a host name that never resolves
 	if len(r.query) > 0 {
 		address += "?" + r.query.Encode()
 	}
@@ -142,38 +145,39 @@ func (c *Conn) sendOnce(ctx context.Context, r request) (*http.Response, error) 
 	if transport == nil {
 		transport = http.DefaultTransport
 	}
-	return answered(transport, h)
+	return roundTrip(transport, h)
 }
 
-// answered makes a request, whose answer has to begin in time.
-func answered(transport http.RoundTripper, h *http.Request) (*http.Response, error) {
+// roundTrip makes a request and returns errNoResponse if its response does not begin within
+// responseTimeout.
+func roundTrip(transport http.RoundTripper, h *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(h.Context())
-	late := time.AfterFunc(longestSilent, func() { cancel(errSilent) })
+	late := time.AfterFunc(responseTimeout, func() { cancel(errNoResponse) })
 	res, err := transport.RoundTrip(h.WithContext(ctx))
 	late.Stop()
 	if err != nil {
 		defer cancel(nil)
-		if errors.Is(context.Cause(ctx), errSilent) {
-			return nil, errSilent
+		if errors.Is(context.Cause(ctx), errNoResponse) {
+			return nil, errNoResponse
 		}
 		return nil, err
 	}
-	res.Body = &answer{res.Body, cancel}
+	res.Body = &responseBody{res.Body, cancel}
 	return res, nil
 }
 
-// answer is the body of an answer, with which its request ends.
-type answer struct {
+// responseBody is the body of a response. Close cancels the context of the request.
+type responseBody struct {
 	io.ReadCloser
-	end context.CancelCauseFunc
+	cancel context.CancelCauseFunc
 }
 
-func (a *answer) Close() error {
-	defer a.end(nil)
-	return a.ReadCloser.Close()
+func (b *responseBody) Close() error {
+	defer b.cancel(nil)
+	return b.ReadCloser.Close()
 }
 
-// warn tells what the Warning headers of an answer say.
+// warn calls c.Warn with the warnings in the header of a response.
 func (c *Conn) warn(h http.Header) {
 	if c.Warn == nil {
 		return
@@ -185,7 +189,7 @@ func (c *Conn) warn(h http.Header) {
 	}
 }
 
-// warningText is the text of a header value such as 299 - "text".
+// warningText returns the text of a Warning header such as 299 - "text".
 func warningText(value string) (string, bool) {
 	_, rest, ok := strings.Cut(value, " ")
 	if !ok {
@@ -202,24 +206,25 @@ func warningText(value string) (string, bool) {
 	return text, err == nil
 }
 
-// retryAfter says when to send a request again that the server did not take, if it asks
-// for that.
+// retryAfter returns the pause before the next attempt. It reports false if the server does not ask
+// for a retry.
 func retryAfter(res *http.Response) (time.Duration, bool) {
 	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
 		return 0, false
 	}
 	text := res.Header.Get("Retry-After")
 	if at, err := http.ParseTime(text); err == nil {
-		return max(0, min(time.Until(at), longestSentBy)), true
+		return max(0, min(time.Until(at), maxRetryAfter)), true
 	}
 	seconds, err := strconv.ParseUint(text, 10, 31)
-	return min(time.Duration(seconds)*time.Second, longestSentBy), err == nil
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter), err == nil
 }
 
-// jitter is a pause of about that length, so that not all come back at the same time.
+// jitter returns a random duration between d/2 and d, so that many clients do not retry at the same
+// time.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
-// pause waits; the error is that of the context, if it ends before.
+// pause waits for d. If the context ends first, it returns the context's error.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -231,7 +236,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// status is a Status as it is on the wire.
+// status is the wire format of a Status.
 type status struct {
 	Kind, Status, Message string
 	Reason                meta.Reason
@@ -244,12 +249,13 @@ func (s *status) err() *meta.Status {
 	return &meta.Status{Status: s.Status, Message: s.Message, Reason: s.Reason, Details: s.Details, Code: s.Code, Continue: s.Metadata.Continue}
 }
 
-// refusal returns what an answer that is no 2xx says, and closes its body.
-func refusal(res *http.Response) error {
+// statusError returns the *meta.Status of a response that is not 2xx, and closes the body. If the
+// body is not a Status, its message quotes the begin of the body.
+func statusError(res *http.Response) error {
 	defer res.Body.Close()
-	text, err := read(res.Body, maxStatus)
+	text, err := readBounded(res.Body, maxStatus)
 	if err != nil {
-		return meta.Failure(res.StatusCode, reasonOf(res.StatusCode), "the server answered %s: %v", res.Status, err)
+		return meta.Failure(res.StatusCode, reasonOf(res.StatusCode), "the server responded with %s: %v", res.Status, err)
 	}
 	var s status
 	if json.Unmarshal(text, &s) == nil && s.Kind == "Status" && s.Message+string(s.Reason) != "" {
@@ -261,10 +267,10 @@ func refusal(res *http.Response) error {
 	if len(text) > most {
 		text = append(text[:most:most], "..."...)
 	}
-	return meta.Failure(res.StatusCode, reasonOf(res.StatusCode), "the server answered %s: %s", res.Status, bytes.TrimSpace(text))
+	return meta.Failure(res.StatusCode, reasonOf(res.StatusCode), "the server responded with %s: %s", res.Status, bytes.TrimSpace(text))
 }
 
-// reasonOf is the reason of a code for which the server gave none.
+// reasonOf returns the reason for a status code without a Status.
 func reasonOf(code int) meta.Reason {
 	switch code {
 	case http.StatusBadRequest:
@@ -289,35 +295,37 @@ func reasonOf(code int) meta.Reason {
 	return meta.ReasonInternalError
 }
 
-// errTooLong is of an answer that exceeds its bound.
-var errTooLong = errors.New("the server sends more than it may")
+// errTooLong is returned for a response or event that exceeds its bound.
+var errTooLong = errors.New("the response is too large")
 
-func read(r io.Reader, most int64) ([]byte, error) {
+// readBounded reads r to its end and returns errTooLong if it has more than the given number of
+// bytes.
+func readBounded(r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err != nil {
-		return nil, fmt.Errorf("the answer breaks off: %w", err)
+		return nil, fmt.Errorf("reading the response: %w", err)
 	}
 	if int64(len(text)) > most {
-		return nil, fmt.Errorf("%w: %d bytes", errTooLong, most)
+		return nil, fmt.Errorf("%w: more than %d bytes", errTooLong, most)
 	}
 	return text, nil
 }
 
-// call makes a request and returns the body of its answer.
+// call makes a request and returns the body of its 2xx response.
 func (c *Conn) call(ctx context.Context, r request) ([]byte, error) {
 	res, err := c.send(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	defer res.Body.Close()
-	text, err := read(res.Body, maxAnswer)
+	text, err := readBounded(res.Body, maxResponse)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
 	}
 	return text, nil
 }
 
-// log is where what is tried again is told.
+// log returns the logger, which is never nil.
 func (c *Conn) log() *slog.Logger {
 	if c.Log == nil {
 		return slog.New(slog.DiscardHandler)

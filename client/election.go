@@ -15,46 +15,47 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Election lets one of several programs lead at a time, by a Lease that it renews. It
-// agrees with elections of other clients that use the same Lease.
+// Election elects one of several programs as leader by a Lease that the leader renews. It is
+// compatible with other clients that elect leaders by Leases.
 //
-// It gets, creates and updates the Lease. If it may watch it, too, it learns at once that it
-// was given up; else it looks now and then.
+// An Election needs permission to get, create and update the Lease. With permission to watch it, a
+// program learns at once when the Lease is released; otherwise it polls.
 //
-// No clock is compared with another one. A program whose machine slept may go on for a moment
-// after another one began. So may one whose Lease somebody else deletes, or gives away: it
-// finds out when it renews it.
+// Clocks are not compared between programs. If the machine of the leader was suspended, or if
+// another client deletes or takes over the Lease, the leader may continue for a moment after
+// another program was elected, until its next renewal.
 type Election struct {
 	Conn Conn
 
-	// Namespace and Name are those of the Lease.
+	// Namespace and Name identify the Lease.
 	Namespace, Name string
 
-	// Identity names this program among the others, no two of which may have the same;
-	// empty is a random one.
+	// Identity identifies this program. No two programs may have the same Identity. Empty means a
+	// random identity.
 	Identity string
 
-	// Duration is after how long without renewal another program may lead, in whole
-	// seconds; zero is 15 seconds. The lease is renewed five times in that. Leading ends
-	// when it could not be for two thirds of it: a third is left for lead to return before
-	// another program leads.
+	// Duration is the time after the last renewal when another program may be elected. It is
+	// truncated to whole seconds; zero means 15 seconds. The leader renews the Lease five times per
+	// Duration. If it cannot renew it for two thirds of Duration, it stops leading: the last third
+	// is left for lead to return before another program leads.
 	Duration time.Duration
 }
 
-// ErrLost says that leading ended because the lease could not be renewed, or another
-// program took it.
+// ErrLost is returned by Election.Run if the Lease could not be renewed, or another program took
+// it.
 var ErrLost = election.ErrLost
 
-// longestLease is how long the lease of another client counts at most that is not renewed.
+// longestLease bounds how long a Lease of another client is respected without renewal.
 const longestLease = time.Hour
 
-// Run waits until this program may lead and calls lead. When lead returns, it gives the
-// lease up and returns the error of lead. When the lease is lost, the context of lead ends,
-// and Run returns ErrLost as soon as lead has returned. When ctx ends, so does the context of
-// lead; the lease is held until lead has returned, so that nobody else leads before.
+// Run waits until this program is elected and calls lead. When lead returns, Run releases the Lease
+// and returns the error of lead. If the Lease is lost, the context of lead is cancelled, and Run
+// returns ErrLost when lead has returned. If ctx ends, the context of lead is cancelled, too, and
+// the Lease is held until lead has returned, so that no other program leads before. If ctx ends
+// before this program is elected, Run returns nil.
 func (e Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	if !segment(e.Namespace) || !segment(e.Name) || lead == nil {
-		return fmt.Errorf("an election by the lease %q in the namespace %q needs both, and what to do", e.Name, e.Namespace)
+		return fmt.Errorf("invalid election: Lease %q, namespace %q: both names and the function lead are required", e.Name, e.Namespace)
 	}
 	kind := registry.Of(registry.Definition[election.Lease]{Group: wellknown.GroupCoordination, Version: "v1", Kind: "Lease"})
 	identity := cmp.Or(e.Identity, uuid.NewString())
@@ -67,14 +68,14 @@ func (e Election) Run(ctx context.Context, lead func(ctx context.Context) error)
 	return c.Run(ctx, lead)
 }
 
-// leaseRecord is a Lease of a server. It implements election.Record.
+// leaseRecord is a Lease at a server. It implements election.Record.
 type leaseRecord struct {
-	leases *Objects[election.Lease]
-	name   string
-	unseen bool // it may not be watched
+	leases      *Objects[election.Lease]
+	name        string
+	unwatchable bool // the user must not watch it
 }
 
-var errUnseen = errors.New("the lease may not be watched")
+var errWatchForbidden = errors.New("watching the Lease is forbidden")
 
 // Get implements election.Record.
 func (r *leaseRecord) Get(ctx context.Context) (*election.Lease, error) {
@@ -100,11 +101,11 @@ func (r *leaseRecord) Put(ctx context.Context, l *election.Lease, _ bool) (*elec
 
 // Await implements election.Record.
 func (r *leaseRecord) Await(ctx context.Context, seen *election.Lease) error {
-	if r.unseen {
-		return errUnseen
+	if r.unwatchable {
+		return errWatchForbidden
 	}
 	for _, err := range r.leases.WithFields("metadata.name="+r.name).Watch(ctx, seen.ResourceVersion) {
-		r.unseen = meta.ReasonOf(err) == meta.ReasonForbidden
+		r.unwatchable = meta.ReasonOf(err) == meta.ReasonForbidden
 		return err
 	}
 	return ctx.Err()

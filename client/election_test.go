@@ -23,7 +23,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// candidate is a program in an election.
+// candidate is a program that takes part in an election.
 type candidate struct {
 	leads  chan bool
 	result chan error
@@ -31,7 +31,7 @@ type candidate struct {
 	leave  context.CancelFunc
 }
 
-func stand(t *testing.T, s *server.Server, name string) *candidate {
+func startCandidate(t *testing.T, s *server.Server, name string) *candidate {
 	conn := s.Conn(auth.User{Name: name})
 	c := &candidate{leads: make(chan bool, 100), result: make(chan error, 1), line: &line{RoundTripper: conn.Transport, open: map[*cuttable]bool{}}}
 	conn.Transport = c.line
@@ -49,34 +49,34 @@ func stand(t *testing.T, s *server.Server, name string) *candidate {
 	return c
 }
 
-func chair(t *testing.T, s *server.Server) *client.Objects[coordination.Lease] {
+func chairLeases(t *testing.T, s *server.Server) *client.Objects[coordination.Lease] {
 	return client.Of[coordination.Lease](s.Conn(auth.User{Name: "jane"}), coordination.Kinds()[0]).In("default")
 }
 
-func TestOneLeadsAtATime(t *testing.T) {
+func TestElectionHasOneLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
-		a := stand(t, s, "a")
+		a := startCandidate(t, s, "a")
 		assert.True(t, <-a.leads)
-		b := stand(t, s, "b")
+		b := startCandidate(t, s, "b")
 		time.Sleep(time.Hour)
 		assert.Empty(t, b.leads)
 		assert.Empty(t, a.leads)
 
 		begun := time.Now()
-		a.leave() // gives the lease up: nobody waits for its end
+		a.leave() // releases the Lease, so that no candidate waits for its expiry
 		assert.False(t, <-a.leads)
 		assert.NoError(t, <-a.result)
 		assert.True(t, <-b.leads)
 		assert.LessOrEqual(t, time.Since(begun), 4*time.Second)
-		held, err := chair(t, s).Get(t.Context(), "chair")
+		held, err := chairLeases(t, s).Get(t.Context(), "chair")
 		require.NoError(t, err)
 		assert.Equal(t, "b", *held.Spec.HolderIdentity)
 		assert.EqualValues(t, 1, *held.Spec.LeaseTransitions)
 
-		a = stand(t, s, "a")
+		a = startCandidate(t, s, "a")
 		begun = time.Now()
-		b.line.set(true) // who cannot renew stops before another one leads
+		b.line.set(true) // a leader that cannot renew stops before another candidate leads
 		assert.False(t, <-b.leads)
 		stopped := time.Since(begun)
 		assert.ErrorIs(t, <-b.result, client.ErrLost)
@@ -88,20 +88,21 @@ func TestOneLeadsAtATime(t *testing.T) {
 	})
 }
 
-// TestLeadersYieldToWhoTookTheLease, and do not mind who writes something else into it.
-func TestLeadersYieldToWhoTookTheLease(t *testing.T) {
+// TestLeaderYieldsToNewHolder checks that a leader stops when another holder is written into the
+// Lease, but not after other changes of the Lease.
+func TestLeaderYieldsToNewHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
-		a := stand(t, s, "a")
+		a := startCandidate(t, s, "a")
 		assert.True(t, <-a.leads)
-		_, err := chair(t, s).Modify(t.Context(), "chair", func(l *coordination.Lease) error {
+		_, err := chairLeases(t, s).Modify(t.Context(), "chair", func(l *coordination.Lease) error {
 			l.Labels = map[string]string{"seen": "yes"}
 			return nil
 		})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		assert.Empty(t, a.leads)
-		held, err := chair(t, s).Modify(t.Context(), "chair", func(l *coordination.Lease) error {
+		held, err := chairLeases(t, s).Modify(t.Context(), "chair", func(l *coordination.Lease) error {
 			other := "other"
 			l.Spec.HolderIdentity = &other
 			return nil
@@ -111,21 +112,21 @@ func TestLeadersYieldToWhoTookTheLease(t *testing.T) {
 		assert.False(t, <-a.leads)
 		assert.ErrorIs(t, <-a.result, client.ErrLost)
 
-		b := stand(t, s, "b")
+		b := startCandidate(t, s, "b")
 		assert.True(t, <-b.leads, "when the other one does not renew it")
-		require.NoError(t, chair(t, s).Delete(t.Context(), "chair", registry.DeleteOptions{}))
+		require.NoError(t, chairLeases(t, s).Delete(t.Context(), "chair", registry.DeleteOptions{}))
 		assert.False(t, <-b.leads)
 		assert.ErrorIs(t, <-b.result, client.ErrLost)
 	})
 }
 
-// TestCandidatesGoOnAsking as long as the server is away, and end with their context.
-func TestCandidatesGoOnAsking(t *testing.T) {
+// TestCandidateRetriesUntilContextEnds takes the server away from a candidate.
+func TestCandidateRetriesUntilContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
-		a := stand(t, s, "a")
+		a := startCandidate(t, s, "a")
 		assert.True(t, <-a.leads)
-		b := stand(t, s, "b")
+		b := startCandidate(t, s, "b")
 		b.line.set(true)
 		time.Sleep(time.Hour)
 		b.leave()
@@ -135,15 +136,16 @@ func TestCandidatesGoOnAsking(t *testing.T) {
 	})
 }
 
-// TestElectionEndsWithWhatItIsFor.
-func TestElectionEndsWithWhatItIsFor(t *testing.T) {
+// TestElectionReturnsErrorOfLead checks that Run returns the error of lead and releases the Lease,
+// and that invalid elections fail.
+func TestElectionReturnsErrorOfLead(t *testing.T) {
 	s := newServer(t)
 	own := errors.New("done")
 	e := client.Election{Conn: s.Conn(auth.User{Name: "jane"}), Namespace: "default", Name: "chair", Duration: time.Minute}
-	for range 2 { // at once the second time: the lease was given up
+	for range 2 { // without a wait the second time, because the Lease was released
 		assert.ErrorIs(t, e.Run(t.Context(), func(context.Context) error { return own }), own)
 	}
-	held, err := chair(t, s).Get(t.Context(), "chair")
+	held, err := chairLeases(t, s).Get(t.Context(), "chair")
 	require.NoError(t, err)
 	assert.Empty(t, *held.Spec.HolderIdentity)
 	assert.False(t, meta.IsNotFound(err))
@@ -153,20 +155,21 @@ func TestElectionEndsWithWhatItIsFor(t *testing.T) {
 	assert.Error(t, e.Run(t.Context(), nil))
 }
 
-// TestElectionWithinAnother: that the inner lease is lost does not keep the outer one.
-func TestElectionWithinAnother(t *testing.T) {
+// TestNestedElectionLossReleasesOuterLease checks that an ErrLost from lead, for example of an
+// inner election, does not count as the loss of the outer Lease.
+func TestNestedElectionLossReleasesOuterLease(t *testing.T) {
 	s := newServer(t)
 	e := client.Election{Conn: s.Conn(auth.User{Name: "jane"}), Namespace: "default", Name: "chair", Duration: time.Minute}
 	err := e.Run(t.Context(), func(context.Context) error { return fmt.Errorf("inner: %w", client.ErrLost) })
 	assert.ErrorContains(t, err, "inner")
-	held, err := chair(t, s).Get(t.Context(), "chair")
+	held, err := chairLeases(t, s).Get(t.Context(), "chair")
 	require.NoError(t, err)
 	assert.Empty(t, *held.Spec.HolderIdentity)
 }
 
-// TestElectionBehindAnOddProxy: whoever ends watches at once, or tells in each of them of what
-// was there before, is not asked without a pause.
-func TestElectionBehindAnOddProxy(t *testing.T) {
+// TestElectionPausesBetweenFailingWatches checks that a candidate does not poll without a pause if
+// a proxy ends watches at once or repeats an old event in each of them.
+func TestElectionPausesBetweenFailingWatches(t *testing.T) {
 	for name, says := range map[string]string{
 		"nothing": "",
 		"old":     `{"type":"ADDED","object":{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"chair","namespace":"default","resourceVersion":"1"}}}`,
@@ -174,9 +177,9 @@ func TestElectionBehindAnOddProxy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer(t)
-				a := stand(t, s, "a")
+				a := startCandidate(t, s, "a")
 				assert.True(t, <-a.leads)
-				b := stand(t, s, "b")
+				b := startCandidate(t, s, "b")
 				var asked atomic.Int32
 				b.line.mu.Lock()
 				b.line.refuse = func(r *http.Request) *http.Response {
@@ -198,9 +201,8 @@ func TestElectionBehindAnOddProxy(t *testing.T) {
 	}
 }
 
-// TestTermsDoNotOverlap, whatever takes its time: the write with which the first one wins,
-// the read by which the second one learns when the first one renewed, or a server that
-// refuses.
+// TestTermsDoNotOverlap delays the write with which the first candidate wins, or the read with
+// which the second candidate learns of a renewal, or has the server refuse requests.
 func TestTermsDoNotOverlap(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, second func(method string) (before, after time.Duration)
@@ -234,7 +236,7 @@ func TestTermsDoNotOverlap(t *testing.T) {
 					})
 				}()
 				time.Sleep(10*time.Second - time.Since(begun))
-				first.Conn.Transport.(*slow).line.set(true)
+				first.Conn.Transport.(*slowLine).line.set(true)
 				time.Sleep(time.Hour)
 				cancel()
 				<-ran
@@ -248,8 +250,9 @@ func TestTermsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// slow is a line whose first requests take time, before and after the server's work.
-type slow struct {
+// slowLine is a line whose first request of each method is delayed, before and after the server
+// handles it.
+type slowLine struct {
 	*line
 	takes func(method string) (before, after time.Duration)
 	taken map[string]bool
@@ -264,11 +267,11 @@ func late(is bool, d time.Duration) time.Duration {
 
 func candidateOver(s *server.Server, takes func(string) (before, after time.Duration)) client.Election {
 	conn := s.Conn(auth.User{Name: "jane"})
-	conn.Transport = &slow{&line{RoundTripper: conn.Transport, open: map[*cuttable]bool{}}, takes, map[string]bool{}}
+	conn.Transport = &slowLine{&line{RoundTripper: conn.Transport, open: map[*cuttable]bool{}}, takes, map[string]bool{}}
 	return client.Election{Conn: conn, Namespace: "default", Name: "chair"}
 }
 
-func (s *slow) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *slowLine) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.takes == nil || s.taken[r.Method] {
 		return s.line.RoundTrip(r)
 	}

@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// serve builds a server with lamps and hands it over; it ends after that.
+// serve builds a server with lamps, passes it to use, and shuts it down.
 func serve(use func(ctx context.Context, s *server.Server) error) {
 	ctx := context.Background()
 	b := &server.Builder{Authorizer: auth.AllowAll}
@@ -27,8 +27,8 @@ func serve(use func(ctx context.Context, s *server.Server) error) {
 	}
 }
 
-// A program works with its own kind at the server that it runs, as a user whom access
-// control and audit see.
+// A program accesses its own kind at the server that it runs, as a user that is subject to access
+// control and audit.
 func ExampleOf() {
 	serve(func(ctx context.Context, s *server.Server) error {
 		conn := s.Conn(auth.User{Name: "electrician"})
@@ -52,8 +52,8 @@ func ExampleOf() {
 	// Lamp.example.com "desk" is invalid: spec.color: Unsupported value: "blue": supported values: "white", "red", "green"
 }
 
-// A Conn to another server: its address and a transport with credentials, such as
-// those of a kubeconfig (kubeconfig.Load).
+// A Conn to another server needs its address and a transport with credentials, such as that of a
+// kubeconfig (kubeconfig.Load).
 func ExampleConn() {
 	conn := client.Conn{URL: "https://127.0.0.1:1", Token: "secret", Manager: "wiring"}
 	_, err := client.Of[Lamp](conn, registry.Of(lamp)).In("default").Get(context.Background(), "desk")
@@ -90,7 +90,7 @@ func ExampleObjects_List() {
 	// yard
 }
 
-// A patch says what changes, in one of three formats.
+// A patch has only the changes, in one of three formats.
 func ExampleObjects_Patch() {
 	serve(func(ctx context.Context, s *server.Server) error {
 		lamps := client.Of[Lamp](s.Conn(auth.User{Name: "electrician"}), registry.Of(lamp)).In("default")
@@ -113,7 +113,7 @@ func ExampleObjects_Patch() {
 	// Output: {red 60 true}
 }
 
-// Who applies owns the fields, and what another manager owns is a conflict.
+// Apply makes its manager the owner of the fields. A field that another manager owns is a conflict.
 func ExampleObjects_Apply() {
 	serve(func(ctx context.Context, s *server.Server) error {
 		conn := s.Conn(auth.User{Name: "electrician"})

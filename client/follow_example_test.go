@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// A watch begins with what is there, and goes on by itself when it is cut off.
+// A watch begins with the existing objects, and resumes by itself if the connection is lost.
 func ExampleObjects_Watch() {
 	serve(func(ctx context.Context, s *server.Server) error {
 		lamps := client.Of[Lamp](s.Conn(auth.User{Name: "electrician"}), registry.Of(lamp)).In("default")
@@ -26,7 +26,7 @@ func ExampleObjects_Watch() {
 			}
 			var event client.WatchEvent[Lamp] = e
 			switch event.Type {
-			case client.Synced: // that was all; now something happens
+			case client.Synced: // all existing objects were reported
 				if err := lamps.Delete(ctx, "desk", registry.DeleteOptions{}); err != nil {
 					return err
 				}
@@ -44,7 +44,7 @@ func ExampleObjects_Watch() {
 	// DELETED default/desk
 }
 
-// A cache is read without asking the server.
+// A cache is read without requests to the server.
 func ExampleCache() {
 	serve(func(ctx context.Context, s *server.Server) error {
 		lamps := client.Of[Lamp](s.Conn(auth.User{Name: "electrician"}), registry.Of(lamp))
@@ -125,7 +125,7 @@ func ExampleEvent_Owners() {
 	// Output: [default/desk]
 }
 
-// New reaches several kinds through one Client, without their structs.
+// New returns a Client for several kinds, without their structs.
 func ExampleNew() {
 	conn := client.Conn{URL: "https://127.0.0.1:1"}
 	var scope client.Scope = client.Of[meta.Object](conn, registry.Of(lamp)).WithLabels("room=hall")
@@ -134,11 +134,11 @@ func ExampleNew() {
 	// Output: lamps.example.com <nil>
 }
 
-// Of several programs one leads, and knows when it does not any more.
+// One of several programs leads, and learns when it no longer does.
 func ExampleElection() {
 	e := client.Election{Conn: client.Conn{URL: "https://127.0.0.1:1"}, Namespace: "kube-system", Name: "lighter"}
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // nobody answers there
+	cancel() // no server is there
 	err := e.Run(ctx, func(ctx context.Context) error {
 		return nil // client.Run(ctx, c, client.RunOptions{}, controller)
 	})

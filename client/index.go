@@ -8,42 +8,42 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Index is a value of type T made of the objects of some types, kept current by
-// pulling a feed when it is read and something changed. The feed is opened at the first
-// use.
+// Index is a value of type T that is computed from the objects of some resources. It is brought up
+// to date from a Feed when it is read. The feed is opened at the first read. The methods may be
+// called concurrently.
 type Index[T any] struct {
 	client  Client
 	types   []meta.GroupResource
 	empty   func() T
 	apply   func(T, Event)
-	publish func(T) // nil: nobody asked for it
+	publish func(T) // nil: not published
 
-	at atomic.Pointer[position] // nil: nothing is applied yet; set under the lock, last
+	at atomic.Pointer[position] // nil before the first Update; stored last, with mu held
 
-	mu    sync.RWMutex // guards what value holds, and who uses the feed
+	mu    sync.RWMutex // guards value and the use of the feed
 	value T
 }
 
-// position says which feed's changes a value holds, and up to where.
+// position is the feed and the revision that the value is current as of.
 type position struct {
 	feed     Feed
 	revision storage.Revision
 }
 
-// NewIndex returns an Index. Types that the server does not have are left out; empty
-// makes the value before any change, and apply puts a change into it.
+// NewIndex returns an Index of the given resources; resources that the server does not serve are
+// ignored. empty returns the value without objects, and apply applies an event to the value. Both
+// are called with a lock held.
 func NewIndex[T any](client Client, types []meta.GroupResource, empty func() T, apply func(T, Event)) *Index[T] {
 	return &Index[T]{client: client, types: types, empty: empty, apply: apply, value: empty()}
 }
 
-// Publish has publish called with the value each time that changes were put into it, all
-// that came together at once, before Update returns to those who need them. What publish
-// makes of the value and stores in an atomic pointer is read after Update without a
-// lock. It is for the time before the first use.
+// Publish sets a function that is called with the value after each batch of changes, before Update
+// returns. The function may derive data from the value and store it in an atomic pointer, so that
+// readers call Update and load the pointer without a lock. Call Publish before the first read.
 func (x *Index[T]) Publish(publish func(T)) { x.publish = publish }
 
-// Read hands over a value that holds all that was acknowledged before the call.
-// read must not change it nor keep it.
+// Read calls read with a value that reflects every write acknowledged before the call. read must
+// neither modify nor retain the value.
 func (x *Index[T]) Read(read func(T)) {
 	x.Update()
 	x.mu.RLock()
@@ -51,8 +51,8 @@ func (x *Index[T]) Read(read func(T)) {
 	read(x.value)
 }
 
-// Update makes the value hold all that was acknowledged before the call. If it does
-// already, no lock is taken, unless the server has none of the types.
+// Update brings the value up to date with every write acknowledged before the call. If it is
+// current already, no lock is taken, unless the server serves none of the resources.
 func (x *Index[T]) Update() {
 	if x.current() {
 		return
@@ -60,7 +60,7 @@ func (x *Index[T]) Update() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.current() {
-		return // somebody else was faster
+		return // another goroutine updated it meanwhile
 	}
 	feed := x.feed()
 	if feed == nil {
@@ -81,12 +81,14 @@ func (x *Index[T]) Update() {
 	x.at.Store(&position{feed, feed.Revision()})
 }
 
+// current reports whether the value reflects all changes of the feed.
 func (x *Index[T]) current() bool {
 	at := x.at.Load()
 	return at != nil && at.feed.Newest() <= at.revision
 }
 
-// feed returns the feed, which it opens at first; nil: the server has none of the types.
+// feed returns the feed, which it opens at the first call; nil if the server serves none of the
+// resources. x.mu must be held.
 func (x *Index[T]) feed() Feed {
 	if at := x.at.Load(); at != nil {
 		return at.feed
@@ -97,7 +99,8 @@ func (x *Index[T]) feed() Feed {
 	return nil
 }
 
-// served returns the types that the server has.
+// served returns the resources that the server serves, or all of them if the server does not list
+// its types.
 func (x *Index[T]) served() []meta.GroupResource {
 	all := x.client.Types()
 	if len(all) == 0 {
@@ -114,7 +117,7 @@ func (x *Index[T]) served() []meta.GroupResource {
 	return out
 }
 
-// Close ends following.
+// Close closes the feed.
 func (x *Index[T]) Close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

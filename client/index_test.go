@@ -17,8 +17,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// feeds is a Client whose feeds count how often they are pulled and lose history when
-// told.
+// feeds is a Client whose feeds count calls of Changes and simulate lost history.
 type feeds struct {
 	client.Client
 	pulled, opened atomic.Int32
@@ -58,9 +57,9 @@ func newNames(c client.Client) *client.Index[map[string]bool] {
 		})
 }
 
-// TestIndexPullsWhatIsNew: the feed, and so its lock, is left alone while none of the
-// types changed, whatever else does.
-func TestIndexPullsWhatIsNew(t *testing.T) {
+// TestIndexSkipsUnchangedFeed checks that reading an Index does not call Changes, which takes a
+// lock, while its resources are unchanged.
+func TestIndexSkipsUnchangedFeed(t *testing.T) {
 	other := meta.GroupResource{Group: "example.com", Resource: "chairs"}
 	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
 	d := beacon
@@ -95,9 +94,9 @@ func TestIndexPullsWhatIsNew(t *testing.T) {
 	assert.EqualValues(t, 1, client.opened.Load())
 }
 
-// TestIndexPublishes: what is published is the whole of every acknowledged write for all
-// who read it without a lock, also when history is lost.
-func TestIndexPublishes(t *testing.T) {
+// TestIndexPublishesCompleteValue checks that readers without a lock see every acknowledged write
+// in the published value, also after lost history.
+func TestIndexPublishesCompleteValue(t *testing.T) {
 	client := &feeds{Client: newServer(t, func(b *server.Builder) { b.Register(registry.Of(beacon)) }).Objects()}
 	client.types = client.Client.Types()
 	x := newNames(client)

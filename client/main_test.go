@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Lamp is a kind of a program.
+// Lamp is a kind of the test program.
 type Lamp struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -66,7 +66,7 @@ func newServer(t testing.TB, configure ...func(*server.Builder)) *server.Server 
 	return s
 }
 
-// asJane is the lamps of a server for a user of the test.
+// asJane returns the lamps of a server, accessed as user jane.
 func asJane(s *server.Server) *client.Objects[Lamp] {
 	conn := s.Conn(auth.User{Name: "jane", Groups: []string{"devs"}})
 	conn.Manager = "jane"

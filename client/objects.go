@@ -13,27 +13,27 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Objects are the objects of one kind at a server, as values of T. They are a value that
-// any number of goroutines may use; methods such as In return another.
+// Objects accesses the objects of a kind at a server, as values of type T. It is immutable and safe
+// for concurrent use; methods such as In return a modified copy.
 type Objects[T any] struct {
 	conn       *Conn
-	view       *schema.View // nil: T is meta.Object
+	view       *schema.View // nil if T is meta.Object
 	group      string       // wire name
 	version    string
 	kind       string
 	plural     string
 	namespaced bool
-	namespace  string // empty: all
-	labels     string
-	fields     string
-	sub        string
-	err        error // of every call
+	namespace  string // "" means all
+	labels     string // selector
+	fields     string // selector
+	sub        string // subresource
+	err        error  // returned by every call
 }
 
-// untypedObject is the type of objects without a struct.
+// untypedObject is the type for access without a Go struct.
 var untypedObject = reflect.TypeFor[meta.Object]()
 
-// storedVersion returns the version that a kind is stored in.
+// storedVersion returns the storage version of a kind, or nil.
 func storedVersion(kind *registry.Kind) *registry.KindVersion {
 	i := slices.IndexFunc(kind.Versions, func(v registry.KindVersion) bool { return v.Storage })
 	if i < 0 {
@@ -42,18 +42,20 @@ func storedVersion(kind *registry.Kind) *registry.KindVersion {
 	return &kind.Versions[i]
 }
 
-// Of returns the objects of a kind. T is the struct that the kind was declared with, or
-// that of another of its versions, in which objects are read and written then; for a kind
-// of a CustomResourceDefinition it is any struct that has its fields. meta.Object is any object, in
-// the stored version of its kind. The server need not
-// be the one that the kind is registered with: whoever knows only the names declares the
-// kind for this alone. If the kind is faulty, or not of T, every call says so.
+// Of returns access to the objects of a kind. T is the Go struct with which a version of the kind
+// was defined; objects are read and written in that version. For a kind of a
+// CustomResourceDefinition, T may be any struct with suitable fields. meta.Object is possible for
+// every kind and uses its storage version.
+//
+// The kind need not be registered with a server in this process: a program that knows only the
+// names of a kind can define it for the client alone. If the kind is invalid or has no version with
+// type T, every call returns an error.
 func Of[T any](conn Conn, kind *registry.Kind) *Objects[T] {
 	o := &Objects[T]{conn: &conn}
 	t := reflect.TypeFor[T]()
 	switch {
 	case kind == nil:
-		o.err = fmt.Errorf("a client of %s without a kind", t)
+		o.err = fmt.Errorf("client of %s: kind is nil", t)
 		return o
 	case kind.Err() != nil:
 		o.err = fmt.Errorf("%s: %w", kind, kind.Err())
@@ -64,7 +66,7 @@ func Of[T any](conn Conn, kind *registry.Kind) *Objects[T] {
 		v = storedVersion(kind)
 	}
 	if v == nil {
-		o.err = fmt.Errorf("%s has no version that is a %s", kind, t)
+		o.err = fmt.Errorf("%s has no version with Go type %s", kind, t)
 		return o
 	}
 	if o.group = kind.Group; v.Group != "" {
@@ -83,35 +85,36 @@ func Of[T any](conn Conn, kind *registry.Kind) *Objects[T] {
 	return o
 }
 
-// In returns the objects of one namespace; "" is all.
+// In returns access to the objects of a namespace; "" means all namespaces.
 func (o *Objects[T]) In(namespace string) *Objects[T] {
 	in := *o
 	in.namespace = namespace
 	if namespace != "" && !o.namespaced && o.err == nil {
-		in.err = fmt.Errorf("%s are in no namespace", o.resource())
+		in.err = fmt.Errorf("%s are not namespaced", o.resource())
 	}
 	return &in
 }
 
-// WithLabels returns the objects that a label selector selects, such as "app=web,tier in
-// (a,b)", in the place of one before. List, All, Watch, DeleteAll and Cache keep to that.
+// WithLabels returns access to the objects that a label selector such as "app=web,tier in (a,b)"
+// selects. It replaces an earlier label selector. The selector applies to List, All, Watch,
+// DeleteAll and Cache.
 func (o *Objects[T]) WithLabels(selector string) *Objects[T] {
 	with := *o
 	with.labels = selector
 	return &with
 }
 
-// WithFields returns the objects that a field selector selects, such as
-// "metadata.name=web", in the place of one before. List, All, Watch, DeleteAll and Cache
-// keep to that.
+// WithFields returns access to the objects that a field selector such as "metadata.name=web"
+// selects. It replaces an earlier field selector. The selector applies to List, All, Watch,
+// DeleteAll and Cache.
 func (o *Objects[T]) WithFields(selector string) *Objects[T] {
 	with := *o
 	with.fields = selector
 	return &with
 }
 
-// Subresource returns the objects as a sub-resource shows and writes them, such as
-// "status": for Get, Update, Modify, Patch and Apply. All else is refused.
+// Subresource returns access to a subresource of the objects, such as "status", by Get, Update,
+// Modify, Patch and Apply. Other calls fail.
 func (o *Objects[T]) Subresource(name string) *Objects[T] {
 	sub := *o
 	sub.sub = name
@@ -126,39 +129,40 @@ func (o *Objects[T]) gvk() meta.GroupVersionKind {
 	return meta.GroupVersionKind{Group: o.group, Version: o.version, Kind: o.kind}
 }
 
-// collection returns the path of all objects in a namespace; "" is all.
+// collection returns the path of the objects of a namespace, or of all namespaces if it is "". It
+// fails for subresources.
 func (o *Objects[T]) collection(namespace string) (string, error) {
 	if o.sub != "" {
-		return "", meta.BadRequest("the sub-resource %q is one of single %s, to get and to update", o.sub, o.resource())
+		return "", meta.BadRequest("subresource %q of %s supports only Get, Update, Modify, Patch and Apply", o.sub, o.resource())
 	}
-	return o.within(namespace)
+	return o.collectionPath(namespace)
 }
 
-// within is collection, of sub-resources as well.
-func (o *Objects[T]) within(namespace string) (string, error) {
+// collectionPath returns the path of the objects of a namespace.
+func (o *Objects[T]) collectionPath(namespace string) (string, error) {
 	path := "/apis/" + o.group + "/" + o.version
 	if o.group == "" {
 		path = "/api/" + o.version
 	}
 	if namespace != "" {
 		if !segment(namespace) {
-			return "", meta.BadRequest("%q is no name of a namespace", namespace)
+			return "", meta.BadRequest("invalid namespace name %q", namespace)
 		}
 		path += "/namespaces/" + url.PathEscape(namespace)
 	}
 	return path + "/" + o.plural, o.err
 }
 
-// item returns the path of one object, or of its sub-resource.
+// item returns the path of an object or of its subresource.
 func (o *Objects[T]) item(key meta.Key) (string, error) {
-	path, err := o.within(key.Namespace)
+	path, err := o.collectionPath(key.Namespace)
 	switch {
 	case err != nil:
 		return "", err
 	case key.Namespace == "" && o.namespaced:
-		return "", meta.BadRequest("%s are in namespaces: none is named", o.resource())
+		return "", meta.BadRequest("%s are namespaced: set a namespace with In or in the object", o.resource())
 	case !segment(key.Name):
-		return "", meta.BadRequest("%q is no name of an object", key.Name)
+		return "", meta.BadRequest("invalid object name %q", key.Name)
 	}
 	path += "/" + url.PathEscape(key.Name)
 	if o.sub != "" {
@@ -167,12 +171,12 @@ func (o *Objects[T]) item(key meta.Key) (string, error) {
 	return path, nil
 }
 
-// segment reports whether a name is one segment of a path, and no step of one.
+// segment reports whether a name is a single path segment other than "." and "..".
 func segment(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/%")
 }
 
-// decode returns the value that an answer holds.
+// decode decodes a response body.
 func (o *Objects[T]) decode(text []byte) (*T, error) {
 	tree, err := o.parse(text)
 	if err != nil {
@@ -181,44 +185,44 @@ func (o *Objects[T]) decode(text []byte) (*T, error) {
 	return o.value(tree)
 }
 
-// parse returns what an answer holds as a tree.
+// parse parses a response body.
 func (o *Objects[T]) parse(text []byte) (map[string]any, error) {
 	tree, _, err := codec.DecodeJSON(text, codec.Limits{})
-	if err != nil { // not wrapped: it is a Status for who sends a body
-		return nil, fmt.Errorf("what the server sent as %s: %v", o.resource(), err)
+	if err != nil { // not wrapped: it is a Status about a request body
+		return nil, fmt.Errorf("decoding %s from the server: %v", o.resource(), err)
 	}
 	return tree, nil
 }
 
-// value returns a tree as a value.
+// value converts a tree to a T. It retains the tree only if T is meta.Object.
 func (o *Objects[T]) value(tree map[string]any) (*T, error) {
 	if o.view == nil {
 		return any(meta.NewObject(tree)).(*T), nil
 	}
 	v := new(T)
 	if err := o.view.Into(tree, v); err != nil {
-		return nil, fmt.Errorf("what the server sent as %s: %w", o.resource(), err)
+		return nil, fmt.Errorf("decoding %s from the server: %w", o.resource(), err)
 	}
 	return v, nil
 }
 
-// from returns a value as a tree, which the value does not share.
-func (o *Objects[T]) from(v *T) (map[string]any, error) {
+// encode converts a T to a tree that shares no memory with it.
+func (o *Objects[T]) encode(v *T) (map[string]any, error) {
 	if o.view == nil {
 		return any(v).(*meta.Object).Clone().Tree(), nil
 	}
 	return o.view.From(v)
 }
 
-// tree returns a value as an object that says what it is, and where it is.
-func (o *Objects[T]) tree(v *T) (*meta.Object, meta.Key, error) {
+// toObject converts a T to an object with apiVersion and kind, and returns its key.
+func (o *Objects[T]) toObject(v *T) (*meta.Object, meta.Key, error) {
 	if o.err != nil {
 		return nil, meta.Key{}, o.err
 	}
 	if v == nil {
-		return nil, meta.Key{}, meta.BadRequest("a nil %s", o.kind)
+		return nil, meta.Key{}, meta.BadRequest("object is a nil %s", o.kind)
 	}
-	tree, err := o.from(v)
+	tree, err := o.encode(v)
 	if err != nil {
 		return nil, meta.Key{}, err
 	}
@@ -227,7 +231,8 @@ func (o *Objects[T]) tree(v *T) (*meta.Object, meta.Key, error) {
 	return obj, key, err
 }
 
-// identify lets an object say what it is, and returns where it is.
+// identify sets apiVersion and kind of an object if both are missing, and returns its key, with the
+// namespace set by In as default.
 func (o *Objects[T]) identify(obj *meta.Object) (meta.Key, error) {
 	if obj.APIVersion() == "" && obj.Kind() == "" {
 		obj.SetGVK(o.gvk())

@@ -26,7 +26,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-func TestObjectsComeAndGo(t *testing.T) {
+func TestObjectLifecycle(t *testing.T) {
 	ctx := t.Context()
 	lamps := asJane(newServer(t)).In("default")
 	desk, err := lamps.Create(ctx, newLamp("desk", 40))
@@ -71,7 +71,7 @@ func TestObjectsComeAndGo(t *testing.T) {
 	assert.True(t, meta.IsNotFound(err), "%v", err)
 }
 
-func TestListsAndCollections(t *testing.T) {
+func TestListAndDeleteAll(t *testing.T) {
 	ctx := t.Context()
 	all := asJane(newServer(t))
 	for i := range 7 {
@@ -111,9 +111,9 @@ func TestListsAndCollections(t *testing.T) {
 	}
 }
 
-// TestProgramsAreCallersToo: who may is asked, admission sees the user, and the audit
-// has the program's own writes.
-func TestProgramsAreCallersToo(t *testing.T) {
+// TestConnIsSubjectToAccessControl checks that requests over Server.Conn are authorized, admitted
+// and audited as those of the user, including writes of the program itself.
+func TestConnIsSubjectToAccessControl(t *testing.T) {
 	ctx := t.Context()
 	var mu sync.Mutex
 	var seen []string
@@ -176,7 +176,7 @@ func TestApplyOwnsFields(t *testing.T) {
 	assert.NoError(t, err, "one that was read can be applied")
 }
 
-// TestModifyLosesNoChange of many writers of one object.
+// TestModifyLosesNoChange modifies one object concurrently.
 func TestModifyLosesNoChange(t *testing.T) {
 	ctx := t.Context()
 	lamps := asJane(newServer(t)).In("default")
@@ -211,7 +211,7 @@ func TestModifyLosesNoChange(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// TestModifyGivesUp when its change brings the conflict about itself.
+// TestModifyGivesUp calls Modify with a change that causes the conflict itself.
 func TestModifyGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -231,8 +231,9 @@ func TestModifyGivesUp(t *testing.T) {
 	})
 }
 
-// TestModifyKeepsWhatItDoesNotKnow: a struct with fewer fields than the kind has.
-func TestModifyKeepsWhatItDoesNotKnow(t *testing.T) {
+// TestModifyKeepsUnknownFields modifies an object with a struct that has fewer fields than the
+// kind.
+func TestModifyKeepsUnknownFields(t *testing.T) {
 	type Lamp struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
@@ -264,13 +265,14 @@ func TestModifyKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestSubresourcesAreOfSingleObjects: what is not theirs is refused, not done to the objects.
-func TestSubresourcesAreOfSingleObjects(t *testing.T) {
+// TestSubresourceRejectsCollectionCalls checks that calls on collections fail for a subresource
+// instead of applying to the objects.
+func TestSubresourceRejectsCollectionCalls(t *testing.T) {
 	ctx := t.Context()
 	lamps := asJane(newServer(t)).In("default")
 	status := lamps.Subresource("status")
 	_, err := status.Create(ctx, newLamp("desk", 1))
-	assert.ErrorContains(t, err, `the sub-resource "status"`)
+	assert.ErrorContains(t, err, `subresource "status"`)
 	_, err = status.List(ctx, client.ListOptions{})
 	assert.Error(t, err)
 	assert.Error(t, status.DeleteAll(ctx, registry.DeleteOptions{}))
@@ -280,7 +282,7 @@ func TestSubresourcesAreOfSingleObjects(t *testing.T) {
 	assert.Empty(t, page.Items)
 }
 
-// TestDryRun: answers as if, and nothing is written.
+// TestDryRun checks that writes with DryRun return objects and store nothing.
 func TestDryRun(t *testing.T) {
 	ctx := t.Context()
 	s := newServer(t)
@@ -301,8 +303,9 @@ func TestDryRun(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// TestNamesThatLeadElsewhere are refused before anything is sent.
-func TestNamesThatLeadElsewhere(t *testing.T) {
+// TestInvalidNamesAreRefused checks that names which would change the path are refused before a
+// request is sent.
+func TestInvalidNamesAreRefused(t *testing.T) {
 	ctx := t.Context()
 	lamps := asJane(newServer(t))
 	_, err := lamps.Create(ctx, newLamp("desk", 1))
@@ -313,10 +316,10 @@ func TestNamesThatLeadElsewhere(t *testing.T) {
 		assert.Error(t, err, name)
 	}
 	_, err = lamps.Get(ctx, "desk")
-	assert.ErrorContains(t, err, "lamps.example.com are in namespaces: none is named")
+	assert.ErrorContains(t, err, "lamps.example.com are namespaced: set a namespace")
 	_, err = lamps.Create(ctx, &Lamp{})
-	assert.ErrorContains(t, err, "none is named")
-	assert.ErrorContains(t, lamps.DeleteAll(ctx, registry.DeleteOptions{}), "none is named")
+	assert.ErrorContains(t, err, "set a namespace")
+	assert.ErrorContains(t, lamps.DeleteAll(ctx, registry.DeleteOptions{}), "set a namespace")
 	_, err = lamps.In("other").Create(ctx, newLamp("desk", 1))
 	assert.ErrorContains(t, err, `is in the namespace "default", not in "other"`)
 	_, err = lamps.In("default").Create(ctx, nil)
@@ -325,18 +328,18 @@ func TestNamesThatLeadElsewhere(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-func TestKindsThatDoNotFit(t *testing.T) {
+func TestInvalidKindFailsEveryCall(t *testing.T) {
 	type Other struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
 	}
 	ctx := t.Context()
 	for want, err := range map[string]error{
-		"without URL":         second(client.Of[Lamp](client.Conn{Token: "secret"}, registry.Of(lamp)).In("a").Get(ctx, "b")),
-		"without a kind":      second(client.Of[Lamp](client.Conn{}, nil).In("a").Get(ctx, "b")),
-		"has no version":      second(client.Of[Other](client.Conn{}, registry.Of(lamp)).In("a").Get(ctx, "b")),
-		"found a number":      second(client.Of[Other](client.Conn{}, registry.FromCRD([]byte("1"))).List(ctx, client.ListOptions{})),
-		"are in no namespace": second(client.Of[Other](client.Conn{}, registry.Of(registry.Definition[Other]{Version: "v1", Scope: registry.Cluster})).In("a").Get(ctx, "b")),
+		"neither URL":        second(client.Of[Lamp](client.Conn{Token: "secret"}, registry.Of(lamp)).In("a").Get(ctx, "b")),
+		"kind is nil":        second(client.Of[Lamp](client.Conn{}, nil).In("a").Get(ctx, "b")),
+		"has no version":     second(client.Of[Other](client.Conn{}, registry.Of(lamp)).In("a").Get(ctx, "b")),
+		"found a number":     second(client.Of[Other](client.Conn{}, registry.FromCRD([]byte("1"))).List(ctx, client.ListOptions{})),
+		"are not namespaced": second(client.Of[Other](client.Conn{}, registry.Of(registry.Definition[Other]{Version: "v1", Scope: registry.Cluster})).In("a").Get(ctx, "b")),
 	} {
 		assert.ErrorContains(t, err, want)
 	}
@@ -344,8 +347,8 @@ func TestKindsThatDoNotFit(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestUnknownFieldsAreRefused: a struct that has more than the server's kind loses nothing
-// silently.
+// TestUnknownFieldsAreRefused writes a struct with fields that the server's kind lacks: they are
+// not silently lost.
 func TestUnknownFieldsAreRefused(t *testing.T) {
 	type Lamp struct {
 		meta.TypeMeta   `json:",inline"`
@@ -360,9 +363,9 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 	assert.ErrorContains(t, err, `unknown field "spec.colour"`)
 }
 
-// TestBuiltinKindsHaveTheServersNames: a field that is called otherwise on the wire is that
-// of the struct.
-func TestBuiltinKindsHaveTheServersNames(t *testing.T) {
+// TestBuiltinKindsUseNamesProfile checks that a field whose name depends on the names profile is
+// read and written by its Go field.
+func TestBuiltinKindsUseNamesProfile(t *testing.T) {
 	ctx := t.Context()
 	for _, profile := range []names.Profile{names.Orch, names.Kubernetes} {
 		s := newServer(t, func(b *server.Builder) { b.Names = profile })
@@ -383,8 +386,8 @@ func TestBuiltinKindsHaveTheServersNames(t *testing.T) {
 	}
 }
 
-// TestStrangeAnswers: what a server says that is none is an error of a bounded size.
-func TestStrangeAnswers(t *testing.T) {
+// TestInvalidResponses checks that an unexpected response is an error of bounded size.
+func TestInvalidResponses(t *testing.T) {
 	var answer http.HandlerFunc
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
 	defer web.Close()
@@ -392,7 +395,7 @@ func TestStrangeAnswers(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	var warned []string
 	lamps := client.Of[Lamp](client.Conn{URL: web.URL + "/", Transport: transport, Warn: func(text string) { warned = append(warned, text) }}, registry.Of(lamp)).In("default")
-	say := func(code int, text string, header ...string) http.HandlerFunc {
+	respond := func(code int, text string, header ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			for i := 0; i < len(header); i += 2 {
 				w.Header().Add(header[i], header[i+1])
@@ -407,27 +410,27 @@ func TestStrangeAnswers(t *testing.T) {
 		reason meta.Reason
 		says   string
 	}{
-		"a page of a proxy": {say(502, "<html>"+strings.Repeat("x", 5000)), meta.ReasonInternalError, "502 Bad Gateway"},
-		"a redirect":        {say(302, "", "Location", "https://elsewhere.example"), meta.ReasonInternalError, "302 Found"},
-		"no text":           {say(404, ""), meta.ReasonNotFound, "404"},
-		"a status":          {say(409, `{"kind":"Status","status":"Failure","reason":"Conflict","message":"no","details":{"causes":[{"field":"a"}]}}`), meta.ReasonConflict, "no"},
-		"no reason":         {say(404, `{"kind":"Status","message":"away"}`), meta.ReasonNotFound, "away"},
-		"no word for it":    {say(400, ""), meta.ReasonBadRequest, "400"},
-		"half a refusal":    {say(503, "{", "Content-Length", "100"), meta.ReasonServiceUnavailable, "503"},
-		"a long refusal":    {say(404, strings.Repeat("x", 5<<20)), meta.ReasonNotFound, "404"},
-		"no object":         {say(200, `[]`), "", "lamps.example.com"},
-		"half an object":    {say(200, `{"spec":`, "Content-Length", "100"), "", "breaks off"},
-		"another type":      {say(200, `{"spec":{"watts":"many"}}`), "", "watts"},
-		"deep":              {say(200, strings.Repeat(`{"a":`, 100_000)), "", "lamps.example.com"},
-		"warnings":          {say(404, "", "Warning", `299 - "be \"careful\""`, "Warning", "299", "Warning", `299 - "`), meta.ReasonNotFound, ""},
+		"a page of a proxy": {respond(502, "<html>"+strings.Repeat("x", 5000)), meta.ReasonInternalError, "502 Bad Gateway"},
+		"a redirect":        {respond(302, "", "Location", "https://elsewhere.example"), meta.ReasonInternalError, "302 Found"},
+		"no text":           {respond(404, ""), meta.ReasonNotFound, "404"},
+		"a status":          {respond(409, `{"kind":"Status","status":"Failure","reason":"Conflict","message":"no","details":{"causes":[{"field":"a"}]}}`), meta.ReasonConflict, "no"},
+		"no reason":         {respond(404, `{"kind":"Status","message":"away"}`), meta.ReasonNotFound, "away"},
+		"no word for it":    {respond(400, ""), meta.ReasonBadRequest, "400"},
+		"half a refusal":    {respond(503, "{", "Content-Length", "100"), meta.ReasonServiceUnavailable, "503"},
+		"a long refusal":    {respond(404, strings.Repeat("x", 5<<20)), meta.ReasonNotFound, "404"},
+		"no object":         {respond(200, `[]`), "", "lamps.example.com"},
+		"half an object":    {respond(200, `{"spec":`, "Content-Length", "100"), "", "reading the response"},
+		"another type":      {respond(200, `{"spec":{"watts":"many"}}`), "", "watts"},
+		"deep":              {respond(200, strings.Repeat(`{"a":`, 100_000)), "", "lamps.example.com"},
+		"warnings":          {respond(404, "", "Warning", `299 - "be \"careful\""`, "Warning", "299", "Warning", `299 - "`), meta.ReasonNotFound, ""},
 		"busy": {func(w http.ResponseWriter, r *http.Request) {
 			if tries++; tries < 3 {
-				say(429, "", "Retry-After", "0")(w, r)
+				respond(429, "", "Retry-After", "0")(w, r)
 				return
 			}
-			say(403, "")(w, r)
+			respond(403, "")(w, r)
 		}, meta.ReasonForbidden, "403"},
-		"busy for ever": {say(429, "", "Retry-After", "0"), meta.ReasonTooManyRequests, "429"},
+		"busy for ever": {respond(429, "", "Retry-After", "0"), meta.ReasonTooManyRequests, "429"},
 	} {
 		answer = c.answer
 		_, err := lamps.Get(t.Context(), "desk")

@@ -10,8 +10,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Get returns an object. Refusals of the server are *meta.Status here and in all calls:
-// meta.IsNotFound tells one that is not there.
+// Get returns an object. Here and in all other calls, an error of the server is a *meta.Status;
+// meta.IsNotFound reports whether the object does not exist.
 func (o *Objects[T]) Get(ctx context.Context, name string) (*T, error) {
 	path, err := o.item(meta.Key{Namespace: o.namespace, Name: name})
 	if err != nil {
@@ -24,18 +24,18 @@ func (o *Objects[T]) Get(ctx context.Context, name string) (*T, error) {
 	return o.decode(text)
 }
 
-// ListOptions say which part of a list is wanted; zero is the whole.
+// ListOptions selects a part of a list. The zero ListOptions selects the whole list.
 type ListOptions struct {
-	Limit    int64  // objects at most
-	Continue string // that of the page before
+	Limit    int64  // maximum number of objects; 0 means all
+	Continue string // Continue of the previous Page
 }
 
-// Page is a list, or a part of one.
+// Page is a list or a part of it.
 type Page[T any] struct {
 	Items     []*T
-	Version   string // of the server's state that it shows: a watch goes on from there
-	Continue  string // for the next page; empty: this is the last
-	Remaining *int64 // objects after this page, if the server knows
+	Version   string // resourceVersion of the list, from which a Watch can continue
+	Continue  string // for the next page; empty on the last page
+	Remaining *int64 // number of objects after this page; nil if unknown
 }
 
 // List returns the objects, or a page of them.
@@ -53,12 +53,12 @@ func (o *Objects[T]) List(ctx context.Context, opts ListOptions) (*Page[T], erro
 	return page, nil
 }
 
-// pageSize is how many objects All asks for at a time.
+// pageSize is the number of objects that All requests at a time.
 const pageSize = 500
 
-// All returns the objects one by one, as of one moment, and asks for them in pages. It
-// ends with the first error; that of a list that took so long that the server has
-// forgotten the moment has the reason meta.ReasonExpired.
+// All iterates over the objects as of one resourceVersion and fetches them in pages. It ends with
+// the first error. If the iteration takes so long that the server has compacted the
+// resourceVersion, the error has the reason meta.ReasonExpired.
 func (o *Objects[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		opts := ListOptions{Limit: pageSize}
@@ -81,7 +81,7 @@ func (o *Objects[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 	}
 }
 
-// list returns a page without its items, and these.
+// list returns the objects of a page, and the Page without Items.
 func (o *Objects[T]) list(ctx context.Context, opts ListOptions) ([]*meta.Object, *Page[T], error) {
 	path, err := o.collection(o.namespace)
 	if err != nil {
@@ -110,19 +110,19 @@ func (o *Objects[T]) list(ctx context.Context, opts ListOptions) ([]*meta.Object
 	}
 	items := list.Objects("items")
 	for _, item := range items {
-		o.typed(item)
+		o.setType(item)
 	}
 	return items, page, nil
 }
 
-// typed lets an item of a list say what it is: servers may leave that out.
-func (o *Objects[T]) typed(item *meta.Object) {
+// setType sets apiVersion and kind of a list item: servers may omit them.
+func (o *Objects[T]) setType(item *meta.Object) {
 	if item.Kind() == "" {
 		item.SetGVK(o.gvk())
 	}
 }
 
-// selection are the selectors as query parameters.
+// selection returns the selectors as query parameters.
 func (o *Objects[T]) selection() url.Values {
 	q := url.Values{}
 	if o.labels != "" {

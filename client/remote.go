@@ -14,11 +14,12 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Scope is what Objects of any kind have in common. Only Objects implement it.
+// Scope is implemented by Objects of every type, and by no other type.
 type Scope interface {
 	untyped() *Objects[meta.Object]
 }
 
+// untyped implements Scope.
 func (o *Objects[T]) untyped() *Objects[meta.Object] {
 	return &Objects[meta.Object]{
 		conn: o.conn, group: o.group, version: o.version, kind: o.kind, plural: o.plural, namespaced: o.namespaced,
@@ -26,9 +27,9 @@ func (o *Objects[T]) untyped() *Objects[meta.Object] {
 	}
 }
 
-// New returns a Client for the kinds of the given objects, over their connections. Its feeds
-// cover the namespace and the selectors of the objects only; reads and writes cover the whole
-// kind. The error is that of a faulty kind.
+// New returns a Client for the kinds of the given objects, over their connections. Its feeds cover
+// only the namespaces and selectors of the objects; reads and writes cover the whole kind. If kinds
+// are invalid, the error joins their errors.
 func New(objects ...Scope) (Client, error) {
 	r := &remote{}
 	var errs []error
@@ -45,8 +46,8 @@ type remote struct {
 	scopes []*Objects[meta.Object]
 }
 
-// in returns the objects of a resource in a namespace, without selectors.
-func (c *remote) in(r meta.GroupResource, namespace string) (*Objects[meta.Object], error) {
+// objectsIn returns the objects of a resource in a namespace, without selectors.
+func (c *remote) objectsIn(r meta.GroupResource, namespace string) (*Objects[meta.Object], error) {
 	for _, o := range c.scopes {
 		if o.resource() == r {
 			all := *o
@@ -59,7 +60,7 @@ func (c *remote) in(r meta.GroupResource, namespace string) (*Objects[meta.Objec
 
 // Get implements Client.
 func (c *remote) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
-	o, err := c.in(r, key.Namespace)
+	o, err := c.objectsIn(r, key.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func (c *remote) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*
 
 // List implements Client.
 func (c *remote) List(ctx context.Context, r meta.GroupResource, namespace string) (list []*meta.Object, err error) {
-	o, err := c.in(r, namespace)
+	o, err := c.objectsIn(r, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func (c *remote) List(ctx context.Context, r meta.GroupResource, namespace strin
 
 // Create implements Client.
 func (c *remote) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
-	o, err := c.in(r, obj.Namespace())
+	o, err := c.objectsIn(r, obj.Namespace())
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func (c *remote) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 
 // Update implements Client.
 func (c *remote) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
-	o, err := c.in(r, key.Namespace)
+	o, err := c.objectsIn(r, key.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (c *remote) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 
 // Delete implements Client.
 func (c *remote) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, opts registry.DeleteOptions) error {
-	o, err := c.in(r, key.Namespace)
+	o, err := c.objectsIn(r, key.Namespace)
 	if err != nil {
 		return err
 	}
@@ -161,7 +162,7 @@ type remoteFeed struct {
 	cancel   context.CancelFunc
 	watches  sync.WaitGroup
 	unsynced atomic.Int32  // caches
-	woken    chan struct{} // has a token if something happened since the last Wait
+	woken    chan struct{} // has a token if a change or sync happened since the last Wait
 
 	mu       sync.Mutex // guards the rest
 	pending  []Event

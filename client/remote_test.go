@@ -19,9 +19,9 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// TestRemoteServerRestarts: over TLS with a token, a cache and a controller go on when
-// connections are cut and when the server restarts over its store; the token decides who
-// calls.
+// TestRemoteServerRestarts checks, over TLS with a token, that a cache and a controller continue
+// after connections are cut and after the server restarts over its store, and that the token
+// identifies the user.
 func TestRemoteServerRestarts(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()
@@ -64,7 +64,7 @@ func TestRemoteServerRestarts(t *testing.T) {
 	cache := lamps.Cache()
 	defer run(t, cache)()
 	seen := make(chan string, 100)
-	defer control(t, lamps, client.RunOptions{}, client.Controller{Name: "seen", MapEvent: keysOf, Reconcile: func(_ context.Context, _ client.Client, key string) (time.Duration, error) {
+	defer runController(t, lamps, client.RunOptions{}, client.Controller{Name: "seen", MapEvent: keysOf, Reconcile: func(_ context.Context, _ client.Client, key string) (time.Duration, error) {
 		seen <- key
 		return 0, nil
 	}})()
@@ -78,7 +78,7 @@ func TestRemoteServerRestarts(t *testing.T) {
 	} {
 		step.between()
 		created, err := lamps.Create(ctx, newLamp(step.name, 1))
-		if err != nil { // a connection that was cut may be found so by the next request
+		if err != nil { // the next request may be the first to notice that its connection was cut
 			created, err = lamps.Create(ctx, newLamp(step.name, 1))
 		}
 		require.NoError(t, err, step.name)

@@ -28,9 +28,9 @@ type RunOptions struct {
 	Metrics prometheus.Registerer
 }
 
-// Run runs controllers until the context ends, waits for their calls of Reconcile, and returns
-// nil. It does not elect a leader, see Election. The error says what is wrong with a
-// controller; then none runs.
+// Run runs controllers until the context ends, waits for their calls of Reconcile, and returns nil.
+// If a controller is invalid, Run returns an error and runs none. Run does not elect a leader; see
+// Election.
 func Run(ctx context.Context, c Client, o RunOptions, controllers ...Controller) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -63,7 +63,7 @@ func Run(ctx context.Context, c Client, o RunOptions, controllers ...Controller)
 	return nil
 }
 
-// check returns the first mistake of a controller.
+// check returns an error if the controller is invalid.
 func (k *Controller) check(c Client) error {
 	switch {
 	case k.Name == "":

@@ -20,7 +20,7 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 )
 
-// configMaps is the kind of the core group.
+// configMaps defines ConfigMap of the core group.
 func configMaps(t *testing.T) *registry.Kind {
 	kinds := core.Kinds()
 	i := slices.IndexFunc(kinds, func(k *registry.Kind) bool { return k.Kind == "ConfigMap" })
@@ -51,7 +51,7 @@ func TestRunBacksOffAfterErrorsAndPanics(t *testing.T) {
 				return 0, errors.New("no")
 			},
 		}
-		stop := control(t, lamps, client.RunOptions{Metrics: metrics}, controller)
+		stop := runController(t, lamps, client.RunOptions{Metrics: metrics}, controller)
 		_, err := lamps.Create(ctx, newLamp("desk", 1))
 		require.NoError(t, err)
 		calls := func() []time.Duration {
@@ -89,7 +89,7 @@ func TestRunBacksOffAfterErrorsAndPanics(t *testing.T) {
 		n := float64(len(calls()))
 		assert.Equal(t, map[string]float64{
 			"controlplane_reconcile_total fails panic": 1, "controlplane_reconcile_total fails success": 1, "controlplane_reconcile_total fails error": n - 2,
-			"workqueue_adds_total fails": 1, "workqueue_retries_total fails": n - 1, // those that wait for their time are no retries
+			"workqueue_adds_total fails": 1, "workqueue_retries_total fails": n - 1, // keys that wait for their time are not retries
 			"workqueue_queue_duration_seconds fails": n, "workqueue_work_duration_seconds fails": n,
 		}, counts, "a queue that ended tells no depth")
 	})
@@ -137,7 +137,7 @@ func TestRunMapsOwnedObjectsOfOldAndNewOwner(t *testing.T) {
 		b, err := lamps.Create(ctx, newLamp("b", 1))
 		require.NoError(t, err)
 		asked := make(chan string, 100)
-		stop := control(t, maps, client.RunOptions{}, client.Controller{
+		stop := runController(t, maps, client.RunOptions{}, client.Controller{
 			Name: "owners",
 			MapEvent: func(e client.Event) []string {
 				if e.Object != nil && e.Object.String("data", "panic") != "" {
@@ -150,7 +150,7 @@ func TestRunMapsOwnedObjectsOfOldAndNewOwner(t *testing.T) {
 				return time.Hour, nil
 			},
 		})
-		owned := &core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: "m", OwnerReferences: []meta.ObjectOwner{
+		owned := &core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: "m", OwnerReferences: []meta.OwnerReference{
 			{APIVersion: "example.com/v1", Kind: "Lamp", Name: "a", UID: a.UID}, {APIVersion: "other.example/v1", Kind: "Lamp", Name: "z", UID: "z"},
 		}}}
 		_, err = maps.Create(ctx, owned)
@@ -161,7 +161,7 @@ func TestRunMapsOwnedObjectsOfOldAndNewOwner(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"default/a"}, drain(asked), "a change at which MapEvent panics is skipped")
 		_, err = maps.Modify(ctx, "m", func(m *core.ConfigMap) error {
-			m.OwnerReferences = []meta.ObjectOwner{{APIVersion: "example.com/v1", Kind: "Lamp", Name: "b", UID: b.UID}}
+			m.OwnerReferences = []meta.OwnerReference{{APIVersion: "example.com/v1", Kind: "Lamp", Name: "b", UID: b.UID}}
 			return nil
 		})
 		require.NoError(t, err)
@@ -234,7 +234,7 @@ func TestClientOverHTTP(t *testing.T) {
 func TestRunWaitsForReconcile(t *testing.T) {
 	lamps := asJane(newServer(t)).In("default")
 	begun, ended := make(chan struct{}), false
-	stop := control(t, lamps, client.RunOptions{}, client.Controller{Name: "slow", MapEvent: keysOf, Reconcile: func(ctx context.Context, _ client.Client, _ string) (time.Duration, error) {
+	stop := runController(t, lamps, client.RunOptions{}, client.Controller{Name: "slow", MapEvent: keysOf, Reconcile: func(ctx context.Context, _ client.Client, _ string) (time.Duration, error) {
 		close(begun)
 		<-ctx.Done()
 		ended = true

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// damaged is the Client of a server whose store holds one object that cannot be decoded.
+// damaged returns the Client of a server whose store holds an object that cannot be decoded.
 type damaged struct {
 	client.Client
 	key meta.Key

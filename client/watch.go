@@ -18,11 +18,11 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// EventType says what happened.
+// EventType is the type of a WatchEvent.
 type EventType string
 
-// The types of events. Synced has no object: it says that the objects that were there when
-// the watch began have been told, each as Added.
+// The types of events. Synced has no object: it follows the Added events of the objects that
+// existed when the watch began.
 const (
 	Added    EventType = "ADDED"
 	Modified EventType = "MODIFIED"
@@ -30,104 +30,105 @@ const (
 	Synced   EventType = "SYNCED"
 )
 
-// WatchEvent is one event of a Watch. A Deleted has the object as it was last.
+// WatchEvent is an event of a Watch. The Object of a Deleted event is its last state.
 type WatchEvent[T any] struct {
 	Type    EventType
 	Object  *T
 	Key     meta.Key
-	Version string // of the server's state with this change: a watch from it goes on after
+	Version string // resourceVersion, from which another Watch can continue after this event
 }
 
-// Watch tells what happens to the objects. From a version, that of a Page or a WatchEvent, it
-// tells what happened after; since "" is the objects that are there, Synced, and all that
-// follows.
+// Watch iterates over the changes of the objects after a version, which a Page or a WatchEvent has.
+// If since is "", the watch begins with the existing objects as Added events, followed by Synced.
 //
-// A watch that breaks off goes on from where it was, so that each change is told once,
-// and tries for as long as it takes. It ends when the context does, or with an error: of
-// the first attempt, of a server that refuses it for good, or with the reason
-// meta.ReasonExpired if changes were forgotten before they were told. Who needs to go on
-// then starts over with "", as a Cache does.
+// If the connection fails, the watch resumes where it was, so that each change is reported once,
+// and retries without limit. It ends when the context ends, or with an error: if the first attempt
+// fails, if the server refuses the watch permanently, or, with the reason meta.ReasonExpired, if
+// the server has compacted changes before they were reported. To continue after ReasonExpired,
+// start again with "", as Cache does.
 func (o *Objects[T]) Watch(ctx context.Context, since string) iter.Seq2[WatchEvent[T], error] {
 	return o.watch(ctx, since, func(string) {})
 }
 
-// watch is Watch, and tells of versions at which nothing happened to the objects.
-func (o *Objects[T]) watch(ctx context.Context, since string, quiet func(version string)) iter.Seq2[WatchEvent[T], error] {
+// watch is Watch that also calls bookmark with versions up to which no further object changed.
+func (o *Objects[T]) watch(ctx context.Context, since string, bookmark func(version string)) iter.Seq2[WatchEvent[T], error] {
 	return func(yield func(WatchEvent[T], error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		w := watch[T]{Objects: o, version: since, yield: yield, quiet: quiet}
+		w := watch[T]{Objects: o, version: since, yield: yield, bookmark: bookmark}
 		if err := w.run(ctx); err != nil && !w.stopped && ctx.Err() == nil {
 			yield(WatchEvent[T]{}, err)
 		}
 	}
 }
 
-// watch is a Watch on its way.
+// watch is the state of a running Watch. It belongs to one goroutine.
 type watch[T any] struct {
 	*Objects[T]
-	version string          // after which the next attempt goes on
-	initial []WatchEvent[T] // what was there at the start, until it is whole
-	begun   bool            // the server took an attempt
-	cut     bool            // the attempt before ended before its time
-	told    bool            // something came in this attempt
-	stopped bool            // nobody wants more
-	yield   func(WatchEvent[T], error) bool
-	quiet   func(version string)
+	version  string          // from which the next attempt continues; "" until the initial objects are complete
+	initial  []WatchEvent[T] // initial objects, until they are complete
+	begun    bool            // the server accepted an attempt
+	cut      bool            // the previous attempt ended early
+	received bool            // the current attempt has received an event
+	stopped  bool            // the consumer stopped the iteration
+	yield    func(WatchEvent[T], error) bool
+	bookmark func(version string)
 }
 
-// errStopped ends a watch that nobody wants any more.
-var errStopped = errors.New("nobody wants more")
+// errStopped ends a watch whose consumer stopped the iteration.
+var errStopped = errors.New("the consumer stopped the watch")
 
+// run makes attempts until the watch ends.
 func (w *watch[T]) run(ctx context.Context) error {
-	for wait := firstPause; ; wait = min(2*wait, longestPause) {
-		w.told = false
+	for wait := minPause; ; wait = min(2*wait, maxPause) {
+		w.received = false
 		at := time.Now()
 		err := w.attempt(ctx)
 		switch {
 		case ctx.Err() != nil || w.stopped:
 			return nil
-		case final(err), err != nil && !w.begun:
+		case isPermanent(err), err != nil && !w.begun:
 			return err
 		}
-		if w.told || time.Since(at) > longestPause {
-			wait = firstPause
+		if w.received || time.Since(at) > maxPause {
+			wait = minPause
 		}
-		w.conn.log().Debug("a watch goes on", "of", w.resource(), "after", w.version, "in", wait, "error", err)
+		w.conn.log().Debug("watch ended; it resumes after a pause", "resource", w.resource(), "version", w.version, "pause", wait, "error", err)
 		if pause(ctx, jitter(wait)) != nil {
 			return nil
 		}
 	}
 }
 
-// final reports whether another attempt would fail like the one before.
-func final(err error) bool {
+// isPermanent reports whether a further attempt would fail with the same error.
+func isPermanent(err error) bool {
 	var s *meta.Status
 	if !errors.As(err, &s) {
-		return errors.Is(err, errTooLong) || errors.Is(err, errNoEvent)
+		return errors.Is(err, errTooLong) || errors.Is(err, errInvalidEvent)
 	}
 	return s.Code < 500 && s.Code != http.StatusTooManyRequests && s.Code != http.StatusRequestTimeout ||
 		s.Details != nil && len(s.Details.Causes) > 0 && s.Details.Causes[0].Reason == meta.CauseTooLargeRV
 }
 
-// longestWatch is after how long the server ends a watch, at most twice that: what is
-// broken without anybody noticing ends then.
-const longestWatch = 5 * time.Minute
+// minWatchTime is the shortest timeout of an attempt; the longest is twice that. It bounds how long
+// a connection that broke unnoticed goes undetected.
+const minWatchTime = 5 * time.Minute
 
-// attempt makes one request and tells what comes. The end of the answer is no error.
+// attempt makes a watch request and handles its events. It returns nil if the response ends
+// regularly.
 func (w *watch[T]) attempt(ctx context.Context) error {
 	path, err := w.collection(w.namespace)
 	if err != nil {
 		return err
 	}
-	lasts, at := longestWatch+rand.N(longestWatch), time.Now()
-	defer func() { w.cut = time.Since(at) < lasts-time.Second }() // the server counts whole seconds
-	ctx, cancel := context.WithTimeout(ctx, lasts+longestPause)
+	timeout, at := minWatchTime+rand.N(minWatchTime), time.Now()
+	defer func() { w.cut = time.Since(at) < timeout-time.Second }() // the timeout is sent in whole seconds
+	ctx, cancel := context.WithTimeout(ctx, timeout+maxPause)
 	defer cancel()
 	q := w.selection()
 	q.Set("watch", "true")
 	q.Set("allowWatchBookmarks", "true")
-	q.Set("timeoutSeconds", strconv.Itoa(int(lasts/time.Second)))
+	q.Set("timeoutSeconds", strconv.Itoa(int(timeout/time.Second)))
 	if w.version == "" {
 		w.initial = nil
 		q.Set("sendInitialEvents", "true")
@@ -144,36 +145,38 @@ func (w *watch[T]) attempt(ctx context.Context) error {
 	}
 	defer res.Body.Close()
 	w.begun = true
-	if w.cut && w.version != "" && w.behind(ctx) {
-		return meta.Expired("the server does not know of version %s: it has lost what was written last", w.version)
+	if w.cut && w.version != "" && w.serverBehind(ctx) {
+		return meta.Expired("the server's state is older than resourceVersion %s: it has lost its latest writes", w.version)
 	}
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, maxEvent)
 	lines.Split(splitEvents)
 	for lines.Scan() {
-		if err := w.frame(lines.Bytes()); err != nil {
+		if err := w.handleLine(lines.Bytes()); err != nil {
 			return err
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("an event of %s: %w", w.resource(), errTooLong)
+		return fmt.Errorf("event of %s: %w", w.resource(), errTooLong)
 	}
 	return lines.Err()
 }
 
-// behind reports whether the server knows nothing as new as what was told: it began anew
-// with less, after a restart. A watch of it would be silent until it has caught up.
-func (w *watch[T]) behind(ctx context.Context) bool {
+// serverBehind reports whether the newest version of the server is older than w.version, because it
+// restarted and lost its latest writes. A watch from w.version would stay silent until the server
+// has reached that version again.
+func (w *watch[T]) serverBehind(ctx context.Context) bool {
 	_, page, err := w.WithLabels("").WithFields("").list(ctx, ListOptions{Limit: 1})
 	if err != nil {
-		return false // it need not let this user list
+		return false // this user may lack permission to list
 	}
 	newest, err := strconv.ParseUint(page.Version, 10, 64)
-	told, err2 := strconv.ParseUint(w.version, 10, 64)
-	return err == nil && err2 == nil && newest < told
+	seen, err2 := strconv.ParseUint(w.version, 10, 64)
+	return err == nil && err2 == nil && newest < seen
 }
 
-// splitEvents is bufio.ScanLines, but that half a line at the end is no event.
+// splitEvents is a bufio.SplitFunc like bufio.ScanLines, except that an incomplete line at the end
+// is an error.
 func splitEvents(data []byte, end bool) (advance int, line []byte, err error) {
 	advance, line, err = bufio.ScanLines(data, end)
 	if end && len(line) > 0 && line[0] == '{' && data[advance-1] != '\n' && !json.Valid(line) {
@@ -182,11 +185,11 @@ func splitEvents(data []byte, end bool) (advance int, line []byte, err error) {
 	return advance, line, err
 }
 
-// errNoEvent is of what comes where an event should.
-var errNoEvent = errors.New("the server sends what is no event")
+// errInvalidEvent is returned if the server sends an invalid event.
+var errInvalidEvent = errors.New("invalid watch event")
 
-// frame takes one line of the answer.
-func (w *watch[T]) frame(line []byte) error {
+// handleLine handles a line of the response.
+func (w *watch[T]) handleLine(line []byte) error {
 	if len(line) == 0 {
 		return nil
 	}
@@ -195,61 +198,62 @@ func (w *watch[T]) frame(line []byte) error {
 		Object json.RawMessage
 	}
 	if err := json.Unmarshal(line, &f); err != nil {
-		return fmt.Errorf("%w: %v", errNoEvent, err)
+		return fmt.Errorf("%w: %v", errInvalidEvent, err)
 	}
 	if f.Type == "ERROR" {
 		var s status
 		if err := json.Unmarshal(f.Object, &s); err != nil || s.Kind != "Status" {
-			return fmt.Errorf("%w: %.100s", errNoEvent, line)
+			return fmt.Errorf("%w: %.100s", errInvalidEvent, line)
 		}
 		return s.err()
 	}
 	tree, err := w.parse(f.Object)
 	if err != nil {
-		return fmt.Errorf("%w: %v", errNoEvent, err)
+		return fmt.Errorf("%w: %v", errInvalidEvent, err)
 	}
 	obj := meta.NewObject(tree)
 	switch t := EventType(f.Type); t {
 	case Added, Modified, Deleted:
-		return w.change(t, obj)
+		return w.handleChange(t, obj)
 	case "BOOKMARK":
-		w.told = true
+		w.received = true
 		switch {
 		case obj.ResourceVersion() == "":
-			return fmt.Errorf("%w: no version in it", errNoEvent)
+			return fmt.Errorf("%w: it has no resourceVersion", errInvalidEvent)
 		case w.version != "":
 			w.version = obj.ResourceVersion()
-			w.quiet(w.version)
+			w.bookmark(w.version)
 		case obj.Annotation(w.conn.Names.Wire(wellknown.InitialEventsEnd)) == "true":
 			return w.synced(obj.ResourceVersion())
 		}
 		return nil
 	default:
-		return fmt.Errorf("%w: type %.100q", errNoEvent, f.Type)
+		return fmt.Errorf("%w: type %.100q", errInvalidEvent, f.Type)
 	}
 }
 
-// change tells of a change, at once or with all that was there.
-func (w *watch[T]) change(t EventType, obj *meta.Object) error {
-	w.typed(obj)
+// handleChange reports a change, or keeps it until the initial objects are complete.
+func (w *watch[T]) handleChange(t EventType, obj *meta.Object) error {
+	w.setType(obj)
 	value, err := w.value(obj.Tree())
 	if err != nil {
-		return fmt.Errorf("%w: %v", errNoEvent, err)
+		return fmt.Errorf("%w: %v", errInvalidEvent, err)
 	}
 	e := WatchEvent[T]{t, value, meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}, obj.ResourceVersion()}
 	if e.Version == "" {
-		return fmt.Errorf("%w: no version in it", errNoEvent)
+		return fmt.Errorf("%w: it has no resourceVersion", errInvalidEvent)
 	}
-	w.told = true
+	w.received = true
 	if w.version == "" {
 		w.initial = append(w.initial, e)
 		return nil
 	}
 	w.version = e.Version
-	return w.tell(e)
+	return w.emit(e)
 }
 
-func (w *watch[T]) tell(e WatchEvent[T]) error {
+// emit passes an event to the consumer. It returns errStopped if the consumer stops the iteration.
+func (w *watch[T]) emit(e WatchEvent[T]) error {
 	if !w.yield(e, nil) {
 		w.stopped = true
 		return errStopped
@@ -257,20 +261,21 @@ func (w *watch[T]) tell(e WatchEvent[T]) error {
 	return nil
 }
 
-// synced tells what was there at the start. From here on the watch can go on.
+// synced reports the initial objects, which are complete as of version, and Synced. From then on,
+// attempts resume from w.version.
 func (w *watch[T]) synced(version string) error {
 	initial := w.initial
 	w.initial, w.version = nil, version
 	for _, e := range initial {
-		if err := w.tell(e); err != nil {
+		if err := w.emit(e); err != nil {
 			return err
 		}
 	}
-	return w.tell(WatchEvent[T]{Type: Synced, Version: version})
+	return w.emit(WatchEvent[T]{Type: Synced, Version: version})
 }
 
-// refusesInitialEvents reports whether a server says that it does not begin watches with
-// what is there, as older ones do.
+// refusesInitialEvents reports whether an error means that the server does not support
+// sendInitialEvents, which older servers lack.
 func refusesInitialEvents(err error) bool {
 	var s *meta.Status
 	if meta.ReasonOf(err) != meta.ReasonInvalid || !errors.As(err, &s) || s.Details == nil {
@@ -281,7 +286,8 @@ func refusesInitialEvents(err error) bool {
 	})
 }
 
-// listFirst tells what is there by a list, for servers that do not begin watches with that.
+// listFirst reports the initial objects by a list, for servers that do not support
+// sendInitialEvents.
 func (w *watch[T]) listFirst(ctx context.Context) error {
 	opts := ListOptions{Limit: pageSize}
 	for {
@@ -291,13 +297,13 @@ func (w *watch[T]) listFirst(ctx context.Context) error {
 		}
 		w.begun = true
 		for _, item := range items {
-			if err := w.change(Added, item); err != nil {
+			if err := w.handleChange(Added, item); err != nil {
 				return err
 			}
 		}
 		if page.Continue == "" {
 			if page.Version == "" {
-				return fmt.Errorf("%w, but a list without a version", errNoEvent)
+				return fmt.Errorf("%w: the list has no resourceVersion", errInvalidEvent)
 			}
 			return w.synced(page.Version)
 		}

@@ -22,14 +22,14 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// line is a transport that breaks when told: it cuts answers off and refuses requests.
+// line is a transport that tests can break: it cuts responses off and refuses requests.
 type line struct {
 	http.RoundTripper
 	mu     sync.Mutex // guards the rest
 	down   bool
 	open   map[*cuttable]bool
-	refuse func(*http.Request) *http.Response // nil: nothing
-	asked  int
+	refuse func(*http.Request) *http.Response // nil: refuses nothing; a nil response passes the request on
+	count  int
 }
 
 var errDown = errors.New("the line is down")
@@ -37,7 +37,7 @@ var errDown = errors.New("the line is down")
 func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	down, refuse := l.down, l.refuse
-	l.asked++
+	l.count++
 	l.mu.Unlock()
 	if down {
 		return nil, errDown
@@ -59,7 +59,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// set takes the line down, which cuts off what is open, or up again.
+// set takes the line down, which cuts off open responses, or up again.
 func (l *line) set(down bool) {
 	l.mu.Lock()
 	l.down = down
@@ -73,11 +73,11 @@ func (l *line) set(down bool) {
 	}
 }
 
-// requests returns how many were tried.
+// requests returns the number of attempted requests.
 func (l *line) requests() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.asked
+	return l.count
 }
 
 type cuttable struct {
@@ -92,7 +92,7 @@ func (c *cuttable) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// overLine is the lamps of a server over a line that breaks.
+// overLine returns the lamps of a server over a line.
 func overLine(s *server.Server) (*client.Objects[Lamp], *line) {
 	conn := s.Conn(auth.User{Name: "jane"})
 	l := &line{RoundTripper: conn.Transport, open: map[*cuttable]bool{}}
@@ -100,14 +100,14 @@ func overLine(s *server.Server) (*client.Objects[Lamp], *line) {
 	return client.Of[Lamp](conn, registry.Of(lamp)).In("default"), l
 }
 
-// told collects what a watch tells until it ends.
-type told struct {
+// watchResult receives the events of a watch, and its error at the end.
+type watchResult struct {
 	events chan string
 	err    chan error
 }
 
-func follow(ctx context.Context, o *client.Objects[Lamp], since string) told {
-	w := told{make(chan string, 1000), make(chan error, 1)}
+func follow(ctx context.Context, o *client.Objects[Lamp], since string) watchResult {
+	w := watchResult{make(chan string, 1000), make(chan error, 1)}
 	go func() {
 		defer close(w.err)
 		for e, err := range o.Watch(ctx, since) {
@@ -125,7 +125,7 @@ func follow(ctx context.Context, o *client.Objects[Lamp], since string) told {
 	return w
 }
 
-func TestWatchTellsWhatHappens(t *testing.T) {
+func TestWatchReportsChanges(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lamps := asJane(newServer(t)).In("default")
 	_, err := lamps.Create(ctx, newLamp("desk", 1))
@@ -140,22 +140,22 @@ func TestWatchTellsWhatHappens(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "ADDED default/desk red", <-red.events)
 	require.NoError(t, lamps.Delete(ctx, "desk", registry.DeleteOptions{}))
-	for _, w := range []told{all, after} {
+	for _, w := range []watchResult{all, after} {
 		assert.Equal(t, "MODIFIED default/desk red", <-w.events)
 		assert.Equal(t, "DELETED default/desk red", <-w.events)
 	}
 	assert.Equal(t, "DELETED default/desk red", <-red.events)
 	cancel()
-	for _, w := range []told{all, after, red} {
+	for _, w := range []watchResult{all, after, red} {
 		assert.NoError(t, <-w.err, "its end is no error")
 	}
 	for range lamps.Watch(t.Context(), "") {
-		break // who wants no more leaves nothing behind
+		break // a consumer that stops leaks no goroutine
 	}
 }
 
-// TestWatchGoesOn where it was, however often and however long it is cut off.
-func TestWatchGoesOn(t *testing.T) {
+// TestWatchResumesAfterConnectionLoss cuts a watch off several times and for long.
+func TestWatchResumesAfterConnectionLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -176,7 +176,7 @@ func TestWatchGoesOn(t *testing.T) {
 			assert.Equal(t, "DELETED default/"+name+" white", <-w.events)
 		}
 		before := line.requests()
-		time.Sleep(2 * time.Hour) // bookmarks keep a quiet watch young, and the server ends it now and then
+		time.Sleep(2 * time.Hour) // bookmarks advance the version of a watch without events, and the server ends watches now and then
 		_, err := steady.Create(ctx, newLamp("late", 1))
 		require.NoError(t, err)
 		assert.Equal(t, "ADDED default/late white", <-w.events)
@@ -185,8 +185,9 @@ func TestWatchGoesOn(t *testing.T) {
 	})
 }
 
-// TestWatchTellsThatItMissed changes which the server has forgotten.
-func TestWatchTellsThatItMissed(t *testing.T) {
+// TestWatchReportsExpired checks that a watch ends with ReasonExpired if the server has compacted
+// changes.
+func TestWatchReportsExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		lamps, line := overLine(s)
@@ -204,8 +205,8 @@ func TestWatchTellsThatItMissed(t *testing.T) {
 	})
 }
 
-// TestWatchEndsWithWhatNoRetryMends.
-func TestWatchEndsWithWhatNoRetryMends(t *testing.T) {
+// TestWatchEndsAfterPermanentError checks which errors end a watch instead of a retry.
+func TestWatchEndsAfterPermanentError(t *testing.T) {
 	s := newServer(t)
 	lamps, line := overLine(s)
 	line.set(true)
@@ -228,14 +229,14 @@ func answer(r *http.Request, code int, text string) *http.Response {
 	return &http.Response{StatusCode: code, Status: http.StatusText(code), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}
 }
 
-// TestWatchOfAnOlderServer, which does not begin watches with what is there, lists first.
-func TestWatchOfAnOlderServer(t *testing.T) {
+// TestWatchOfOlderServerListsFirst watches a server that does not support sendInitialEvents.
+func TestWatchOfOlderServerListsFirst(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := newServer(t)
 	lamps, line := overLine(s)
 	_, err := lamps.Create(ctx, newLamp("desk", 1))
 	require.NoError(t, err)
-	watches := []told{}
+	watches := []watchResult{}
 	for _, says := range []string{refusesMatch, strings.Replace(refusesMatch, "resourceVersionMatch", "sendInitialEvents", 1)} {
 		line.mu.Lock()
 		line.refuse = func(r *http.Request) *http.Response {

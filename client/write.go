@@ -13,10 +13,10 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Create stores an object and returns it as stored. A field that the server does not know
-// is refused, here and in all writes.
+// Create creates an object and returns it as stored. Like all writes, it fails if the object has
+// fields that the server does not know.
 func (o *Objects[T]) Create(ctx context.Context, obj *T) (*T, error) {
-	tree, key, err := o.tree(obj)
+	tree, key, err := o.toObject(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -25,27 +25,29 @@ func (o *Objects[T]) Create(ctx context.Context, obj *T) (*T, error) {
 	case err != nil:
 		return nil, err
 	case key.Namespace == "" && o.namespaced:
-		return nil, meta.BadRequest("%s are in namespaces: none is named", o.resource())
+		return nil, meta.BadRequest("%s are namespaced: set a namespace with In or in the object", o.resource())
 	}
 	return o.write(ctx, http.MethodPost, path, jsonType, codec.EncodeJSON(nil, tree.Tree()), nil)
 }
 
-// Update replaces an object and returns it as stored: what T has no fields for goes. With the resourceVersion that it was
-// read with it is refused if somebody else changed the object since (meta.IsConflict),
-// which Modify spares; without one it overwrites what is there.
+// Update replaces an object and returns it as stored. Fields that T lacks are removed. If obj has
+// the resourceVersion with which it was read, Update fails with a conflict (meta.IsConflict) if the
+// object was changed since; Modify retries in that case. Without a resourceVersion, Update
+// overwrites the object.
 func (o *Objects[T]) Update(ctx context.Context, obj *T) (*T, error) {
-	tree, key, err := o.tree(obj)
+	tree, key, err := o.toObject(obj)
 	if err != nil {
 		return nil, err
 	}
 	return o.replace(ctx, key, codec.EncodeJSON(nil, tree.Tree()))
 }
 
-// UpdateStatus is Update of the sub-resource status.
+// UpdateStatus is Update of the subresource status.
 func (o *Objects[T]) UpdateStatus(ctx context.Context, obj *T) (*T, error) {
 	return o.Subresource("status").Update(ctx, obj)
 }
 
+// replace replaces an object by the encoded body.
 func (o *Objects[T]) replace(ctx context.Context, key meta.Key, body []byte) (*T, error) {
 	path, err := o.item(key)
 	if err != nil {
@@ -54,23 +56,22 @@ func (o *Objects[T]) replace(ctx context.Context, key meta.Key, body []byte) (*T
 	return o.write(ctx, http.MethodPut, path, jsonType, body, nil)
 }
 
-// How often Modify finds somebody faster before it gives up.
+// The retries of Modify after conflicts.
 const (
-	mostConflicts   = 30
-	longestConflict = 2 * time.Second // pause after one
+	maxConflicts     = 30
+	maxConflictPause = 2 * time.Second // pause after a conflict
 )
 
-// Modify reads an object, lets change alter it and updates it, again if somebody else was
-// faster, until the context ends; after half a minute of that it gives up with the conflict
-// (meta.IsConflict). It returns the object as stored. What T has no fields for stays as it is
-// at the server, except in the items of a list that changes. A change that alters nothing
-// writes nothing; an error of change ends the call.
+// Modify reads an object, calls change with it, and writes it if change altered it. It returns the
+// object as stored. After a conflict it starts over; if conflicts continue for about half a minute,
+// it returns the last conflict (meta.IsConflict). Fields that T lacks keep their values, except in
+// the items of lists that change. An error of change ends the call and is returned.
 func (o *Objects[T]) Modify(ctx context.Context, name string, change func(obj *T) error) (*T, error) {
 	path, err := o.item(meta.Key{Namespace: o.namespace, Name: name})
 	if err != nil {
 		return nil, err
 	}
-	wait := firstPause / 8
+	wait := minPause / 8
 	for try := 1; ; try++ {
 		text, err := o.conn.call(ctx, request{method: http.MethodGet, path: path})
 		if err != nil {
@@ -88,39 +89,40 @@ func (o *Objects[T]) Modify(ctx context.Context, name string, change func(obj *T
 			return obj, nil
 		}
 		stored, err := o.write(ctx, http.MethodPut, path, jsonType, codec.EncodeJSON(nil, tree), nil)
-		if !meta.IsConflict(err) || try == mostConflicts {
+		if !meta.IsConflict(err) || try == maxConflicts {
 			return stored, err
 		}
 		if err := pause(ctx, jitter(wait)); err != nil {
 			return nil, err
 		}
-		wait = min(2*wait, longestConflict)
+		wait = min(2*wait, maxConflictPause)
 	}
 }
 
-// alter lets change alter a tree as a value, and reports whether it did.
+// alter calls change with a tree as a T, applies the changes to the tree, and reports whether there
+// are any.
 func (o *Objects[T]) alter(tree map[string]any, change func(obj *T) error) (*T, bool, error) {
 	obj, err := o.value(tree)
 	if err != nil {
 		return nil, false, err
 	}
-	before, err := o.from(obj)
+	before, err := o.encode(obj)
 	if err != nil {
 		return nil, false, err
 	}
 	if err := change(obj); err != nil {
 		return nil, false, err
 	}
-	after, err := o.from(obj)
+	after, err := o.encode(obj)
 	if err != nil {
 		return nil, false, err
 	}
-	return obj, carry(tree, before, after), nil
+	return obj, applyDiff(tree, before, after), nil
 }
 
-// carry makes the difference between two trees in a third, which may have more, and reports
-// whether there is one.
-func carry(tree, before, after map[string]any) (differ bool) {
+// applyDiff applies the difference between before and after to tree, which may have additional
+// fields, and reports whether there is a difference.
+func applyDiff(tree, before, after map[string]any) (differ bool) {
 	for name, now := range after {
 		was, had := before[name]
 		if had && meta.Equal(was, now) {
@@ -130,7 +132,7 @@ func carry(tree, before, after map[string]any) (differ bool) {
 		in, _ := tree[name].(map[string]any)
 		if fields, ok := now.(map[string]any); ok && in != nil {
 			known, _ := was.(map[string]any)
-			carry(in, known, fields)
+			applyDiff(in, known, fields)
 			continue
 		}
 		tree[name] = now
@@ -144,53 +146,53 @@ func carry(tree, before, after map[string]any) (differ bool) {
 	return differ
 }
 
-// Patch is a change of an object, by one of the usual patch formats: MergePatch, JSONPatch
-// or StrategicPatch.
+// Patch is a change in one of the standard patch formats; see MergePatch, StrategicPatch and
+// JSONPatch.
 type Patch struct {
 	media string
 	body  any
 }
 
-// MergePatch is a JSON merge patch: an object with what changes, null for what goes. doc
-// is what json.Marshal takes, a json.RawMessage for one that is JSON already.
+// MergePatch returns a JSON merge patch: an object with the changed fields, and null for removed
+// fields. doc is encoded with json.Marshal; pass a json.RawMessage if it is JSON already.
 func MergePatch(doc any) Patch { return Patch{"application/merge-patch+json", doc} }
 
-// StrategicPatch is a merge patch that knows the keys of lists. Kinds of
-// CustomResourceDefinitions do not take it.
+// StrategicPatch returns a strategic merge patch, which merges lists by their keys. doc is encoded
+// as by MergePatch. Kinds of CustomResourceDefinitions do not support strategic merge patches.
 func StrategicPatch(doc any) Patch { return Patch{"application/strategic-merge-patch+json", doc} }
 
-// JSONPatch is a list of operations such as
-// map[string]any{"op": "replace", "path": "/spec/size", "value": 3}.
+// JSONPatch returns a JSON patch: a list of operations such as map[string]any{"op": "replace",
+// "path": "/spec/size", "value": 3}, encoded with json.Marshal.
 func JSONPatch(operations any) Patch { return Patch{"application/json-patch+json", operations} }
 
-// Patch changes an object and returns it as stored.
+// Patch patches an object and returns it as stored.
 func (o *Objects[T]) Patch(ctx context.Context, name string, p Patch) (*T, error) {
 	path, err := o.item(meta.Key{Namespace: o.namespace, Name: name})
 	if err != nil {
 		return nil, err
 	}
 	if p.media == "" {
-		return nil, meta.BadRequest("a patch of no format")
+		return nil, meta.BadRequest("patch has no format: use MergePatch, StrategicPatch or JSONPatch")
 	}
 	body, err := json.Marshal(p.body)
 	if err != nil {
-		return nil, fmt.Errorf("a patch of %s %q: %w", o.resource(), name, err)
+		return nil, fmt.Errorf("encoding the patch of %s %q: %w", o.resource(), name, err)
 	}
 	return o.write(ctx, http.MethodPatch, path, p.media, body, nil)
 }
 
 // ApplyOptions are the options of Apply.
 type ApplyOptions struct {
-	// Force takes fields over that other managers set to other values; without it they are
-	// a conflict, which names them.
+	// Force takes over fields that other managers set to other values. Without Force, they cause a
+	// conflict that names the fields.
 	Force bool
 }
 
-// Apply makes the fields that config has those of the object, which it creates if it is
-// not there, and lets go of those that the same manager applied before and that are not in
-// it any more. config is a *T, all of whose fields count that JSON shows, or anything else
-// that json.Marshal takes, such as a map or a struct with fewer fields. It needs a name in
-// its metadata, and Manager of the Conn.
+// Apply is a server-side apply: it sets the fields of config, removes the fields that the same
+// manager applied before and that config lacks, and creates the object if it does not exist. It
+// returns the object as stored. config is a *T or another value that json.Marshal encodes, such as
+// a map or a struct with fewer fields; a field belongs to it if its JSON has the field. config must
+// have a name in its metadata, and Conn.Manager must be set.
 func (o *Objects[T]) Apply(ctx context.Context, config any, opts ApplyOptions) (*T, error) {
 	obj, err := o.config(config)
 	if err != nil {
@@ -211,13 +213,13 @@ func (o *Objects[T]) Apply(ctx context.Context, config any, opts ApplyOptions) (
 	return o.write(ctx, http.MethodPatch, path, "application/apply-patch+yaml", codec.EncodeJSON(nil, obj.Tree()), q)
 }
 
-// config returns what is to be applied as an object.
+// config converts the configuration of Apply to an object.
 func (o *Objects[T]) config(config any) (*meta.Object, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
 	if v, ok := config.(*T); ok {
-		obj, _, err := o.tree(v)
+		obj, _, err := o.toObject(v)
 		if err == nil {
 			obj.Delete("metadata", "managedFields")
 		}
@@ -225,16 +227,16 @@ func (o *Objects[T]) config(config any) (*meta.Object, error) {
 	}
 	text, err := json.Marshal(config)
 	if err != nil {
-		return nil, fmt.Errorf("what is to be applied as %s: %w", o.resource(), err)
+		return nil, fmt.Errorf("encoding the configuration of %s: %w", o.resource(), err)
 	}
 	tree, _, err := codec.DecodeJSON(text, codec.Limits{})
 	if err != nil {
-		return nil, fmt.Errorf("what is to be applied as %s: %w", o.resource(), err)
+		return nil, fmt.Errorf("encoding the configuration of %s: %w", o.resource(), err)
 	}
 	return meta.NewObject(tree), nil
 }
 
-// write sends a body and returns the object that the server answers with.
+// write sends a request with a body and returns the object in the response.
 func (o *Objects[T]) write(ctx context.Context, method, path, media string, body []byte, q url.Values) (*T, error) {
 	if q == nil {
 		q = url.Values{}
@@ -253,8 +255,7 @@ func (o *Objects[T]) write(ctx context.Context, method, path, media string, body
 	return o.decode(text)
 }
 
-// Delete asks for an object to be deleted. It may be there for a while after that, until
-// its finalizers are gone.
+// Delete deletes an object. If the object has finalizers, it still exists until they are removed.
 func (o *Objects[T]) Delete(ctx context.Context, name string, opts registry.DeleteOptions) error {
 	path, err := o.item(meta.Key{Namespace: o.namespace, Name: name})
 	if err != nil {
@@ -264,21 +265,20 @@ func (o *Objects[T]) Delete(ctx context.Context, name string, opts registry.Dele
 	return err
 }
 
-// DeleteAll asks for all objects of a namespace, or of a kind without namespaces, to be
-// deleted that the selectors select.
+// DeleteAll deletes all selected objects of a namespace, or of a kind that is not namespaced.
 func (o *Objects[T]) DeleteAll(ctx context.Context, opts registry.DeleteOptions) error {
 	path, err := o.collection(o.namespace)
 	switch {
 	case err != nil:
 		return err
 	case o.namespace == "" && o.namespaced:
-		return meta.BadRequest("%s are in namespaces: none is named", o.resource())
+		return meta.BadRequest("%s are namespaced: set a namespace with In or in the object", o.resource())
 	}
 	_, err = o.conn.call(ctx, request{method: http.MethodDelete, path: path, query: o.selection(), media: jsonType, body: o.deletion(opts)})
 	return err
 }
 
-// deletion is the body of a delete.
+// deletion returns the body of a delete request.
 func (o *Objects[T]) deletion(opts registry.DeleteOptions) []byte {
 	tree := meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "DeleteOptions"})
 	if opts.UID != "" {

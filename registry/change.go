@@ -15,48 +15,51 @@ import (
 	"orch.io/controlplane/internal/compat"
 )
 
-// Change is a write of an object as the hooks of its kind see it. T is the kind's
-// Go type, or meta.Object for hooks that work on the tree.
+// Change is a write of an object as the hooks of its kind see it. T is the kind's Go type, or
+// meta.Object for hooks on untyped objects.
 //
-// A Change is the hook's own for the time of the call. It carries the context for
-// that reason alone.
+// A Change and its New belong to the hook during the call and must not be used afterwards. This is
+// why it may hold the Context.
 type Change[T any] struct {
 	Context     context.Context
-	New         *T     // the object as it shall be
-	Old         *T     // as it is stored, not to be changed; nil on create
-	Subresource string // that the write came through; empty: the object itself
+	New         *T     // the object to write; hooks may modify it
+	Old         *T     // the stored object, must not be modified; nil on create
+	Subresource string // the subresource of the request; empty: the object itself
 	Names       names.Profile
-	Features    *features.Set // of the server
-	Rules       compat.Rules  // of the server, for built-in kinds
+	Features    *features.Set // the server's feature gates
+	Rules       compat.Rules  // the server's compatibility rules, for built-in kinds
 
-	// Version is that of the caller, by wire names, whatever the hook sees: rules may
-	// hold for who writes in one of the versions. The hub's in writes from inside.
+	// Version is the version that the client uses, by wire names; New and Old may be in another
+	// version. Rules may apply only to clients of some version. For writes by the server itself it
+	// is the hub.
 	Version meta.GroupVersion
 
-	// SchemaViolations is what the schema found before Validate runs, which need not look again.
+	// SchemaViolations holds the violations of the schema. Validate can read it to avoid checking values
+	// again.
 	SchemaViolations check.Violations
 
-	// Faults is what Validate finds. A fault that Default or Prepare adds fails the
-	// write as an error of the program.
+	// Faults collects the violations that Validate finds. If Default or Prepare adds a violation,
+	// the write fails with a 500.
 	check.Violations
 
-	// Err is why Default, Prepare, Validate or Terminate could not do its work, such as
-	// a read that failed. The write fails with it: a *meta.Status is the answer as it is,
-	// any other error is a 500. Warn and Changed have no say in that.
+	// Err is set by Default, Prepare, Validate or BeginDelete if the hook could not complete, for
+	// example because a read failed. The write then fails: a *meta.Status is the answer, any other
+	// error becomes a 500. Warn and Changed must not set it.
 	Err error
 
-	old any // Old as typed hooks see it, made by the first of them
+	old any // Old as a pointer to the Go type, decoded by the first typed hook that runs
 }
 
-// Little stands in generic functions here: there is a copy of each for every Go type.
+// The generic functions of this file are short, because the compiler makes a copy of each for every
+// Go type.
 
-// typedHook is a hook whose objects are pointers to its Go type.
+// typedHook is a typed hook; new and old are pointers to its Go type, or nil.
 type typedHook func(w *Change[meta.Object], new, old any)
 
-// typedWarning is one that warns.
+// typedWarning is a typed Warn hook.
 type typedWarning func(w *Change[meta.Object], new, old any) []string
 
-// hookOf returns a hook of T; nil if there is none.
+// hookOf returns a hook on T as a typedHook, or nil if hook is nil.
 func hookOf[T any](hook func(*Change[T])) typedHook {
 	if hook == nil {
 		return nil
@@ -68,7 +71,7 @@ func hookOf[T any](hook func(*Change[T])) typedHook {
 	}
 }
 
-// warningOf is hookOf for one that warns.
+// warningOf returns a Warn hook on T as a typedWarning, or nil if hook is nil.
 func warningOf[T any](hook func(*Change[T]) []string) typedWarning {
 	if hook == nil {
 		return nil
@@ -76,6 +79,7 @@ func warningOf[T any](hook func(*Change[T]) []string) typedWarning {
 	return func(w *Change[meta.Object], new, old any) []string { return hook(changeOf[T](w, new, old)) }
 }
 
+// changeOf returns the Change for a hook on T, without the violations found so far.
 func changeOf[T any](w *Change[meta.Object], new, old any) *Change[T] {
 	own := &Change[T]{Context: w.Context, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Rules: w.Rules, Version: w.Version, SchemaViolations: w.SchemaViolations}
 	own.New, _ = new.(*T)
@@ -83,10 +87,10 @@ func changeOf[T any](w *Change[meta.Object], new, old any) *Change[T] {
 	return own
 }
 
-// typed makes typed hooks those of the tree. A typed view is made only for a hook
-// that runs; schema.Go has found nothing wrong with the type.
+// typed adapts typed hooks to hooks on untyped objects. The view, which converts between trees and
+// Go structs, is made when the first hook runs.
 type typed struct {
-	of     reflect.Type
+	goType reflect.Type
 	view   func() (*schema.View, error)
 	schema *schema.Schema
 }
@@ -95,14 +99,14 @@ func newTyped(of reflect.Type, s *schema.Schema, p names.Profile) *typed {
 	return &typed{of, sync.OnceValues(func() (*schema.View, error) { return schema.NewView(of, p) }), s}
 }
 
-// objects returns the objects of a write as typed hooks see them; old is nil on create. The
-// error says that the new object does not fit the type.
+// objects returns the objects of a write as pointers to the Go type; old is nil on create. The
+// error says that the new object does not fit the Go type.
 func (t *typed) objects(w *Change[meta.Object]) (new, old any, err error) {
 	view, err := t.view()
 	if err != nil {
 		return nil, nil, err
 	}
-	new = reflect.New(t.of).Interface()
+	new = reflect.New(t.goType).Interface()
 	if err := view.Into(w.New.Tree(), new); err != nil {
 		return nil, nil, err
 	}
@@ -110,15 +114,15 @@ func (t *typed) objects(w *Change[meta.Object]) (new, old any, err error) {
 		return new, nil, nil
 	}
 	if w.old == nil {
-		w.old = reflect.New(t.of).Interface()
+		w.old = reflect.New(t.goType).Interface()
 		if view.Into(w.Old.Tree(), w.old) != nil {
-			w.old = reflect.New(t.of).Interface() // stored by an older definition
+			w.old = reflect.New(t.goType).Interface() // written with another schema: hooks see an empty object
 		}
 	}
 	return new, w.old, nil
 }
 
-// edit returns a hook that changes the new object, after first.
+// edit returns a hook that runs first and then the typed hook, which may modify the new object.
 func (t *typed) edit(first func(*Change[meta.Object]), hook typedHook) func(*Change[meta.Object]) {
 	if hook == nil {
 		return first
@@ -132,7 +136,7 @@ func (t *typed) edit(first func(*Change[meta.Object]), hook typedHook) func(*Cha
 		}
 		own, old, err := t.objects(w)
 		if err != nil {
-			return // Validate says what does not fit
+			return // Validate reports the error
 		}
 		if hook(w, own, old); w.Err != nil {
 			return
@@ -140,14 +144,14 @@ func (t *typed) edit(first func(*Change[meta.Object]), hook typedHook) func(*Cha
 		view, _ := t.view()
 		tree, err := view.From(own)
 		if err != nil {
-			w.Err = fmt.Errorf("left an object that cannot be written: %w", err)
+			w.Err = fmt.Errorf("left an object that cannot be encoded: %w", err)
 			return
 		}
 		t.schema.Update(w.New.Tree(), tree)
 	}
 }
 
-// validate returns a hook that finds what first and hook find.
+// validate returns a Validate hook that runs first and then the typed hook.
 func (t *typed) validate(first func(*Change[meta.Object]), hook typedHook) func(*Change[meta.Object]) {
 	if hook == nil {
 		return first
@@ -168,7 +172,7 @@ func (t *typed) validate(first func(*Change[meta.Object]), hook typedHook) func(
 	}
 }
 
-// warn returns a hook that warns of what first and hook warn of.
+// warn returns a Warn hook that returns the warnings of first and of the typed hook.
 func (t *typed) warn(first func(*Change[meta.Object]) []string, hook typedWarning) func(*Change[meta.Object]) []string {
 	if hook == nil {
 		return first
@@ -184,21 +188,21 @@ func (t *typed) warn(first func(*Change[meta.Object]) []string, hook typedWarnin
 	}
 }
 
-// hooks are the typed hooks of a definition; nil is none.
+// hooks are the typed hooks of a definition; each may be nil.
 type hooks struct {
 	setDefaults, prepare, validate typedHook
 	warn                           typedWarning
 }
 
-// behind puts the hooks behind those of a behavior.
-func (h *hooks) behind(b *Behavior, t *typed) {
+// appendTo adds the typed hooks to a behavior, to run after its own hooks.
+func (h *hooks) appendTo(b *Behavior, t *typed) {
 	b.Default = t.edit(b.Default, h.setDefaults)
 	b.Prepare = t.edit(b.Prepare, h.prepare)
 	b.Validate = t.validate(b.Validate, h.validate)
 	b.Warn = t.warn(b.Warn, h.warn)
 }
 
-// decodeFault is the cause for a value that does not have its field's type.
+// decodeFault returns the cause for a value that does not have the type of its field.
 func decodeFault(err error) meta.StatusCause {
 	field, why, ok := strings.Cut(err.Error(), ": ")
 	if !ok {

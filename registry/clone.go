@@ -7,8 +7,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Clone returns a copy of a kind that shares nothing that can be changed in it.
-// Kinds are values of a program, and each of its servers may change its own.
+// Clone returns a copy of a kind that shares no mutable data with k. Several servers in a program
+// may use the same Kind, and each may modify its copy.
 func (k *Kind) Clone() *Kind {
 	c := *k
 	c.ShortNames, c.Categories = slices.Clone(k.ShortNames), slices.Clone(k.Categories)
@@ -59,6 +59,7 @@ func (s *Scale) clone() *Scale {
 	return c
 }
 
+// shallow returns a pointer to a copy of *p, or nil.
 func shallow[T any](p *T) *T {
 	if p == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// TestCloneSharesNothing goes through a kind in which every slice, map and pointer is
-// set: those of a clone are its own, but for functions and what never changes.
+// TestCloneSharesNothing sets every slice, map and pointer of a kind, and checks that the clone has
+// its own copy of each, except for functions and immutable values.
 func TestCloneSharesNothing(t *testing.T) {
 	k := registry.FromDefinition(meta.NewObject(nil), nil) // with a Reference
 	fill(reflect.ValueOf(k).Elem())
@@ -21,7 +21,8 @@ func TestCloneSharesNothing(t *testing.T) {
 	assert.NotEmpty(t, shared("Kind", reflect.ValueOf(*k), reflect.ValueOf(*k)))
 }
 
-// immutable are what kinds refer to and nothing writes.
+// immutable lists the types of pointers that clones may share, because nothing modifies their
+// values.
 var immutable = []string{"*schema.Docs"}
 
 func fill(v reflect.Value) {
@@ -40,7 +41,7 @@ func fill(v reflect.Value) {
 			f.Set(reflect.MakeMap(f.Type()))
 		case f.Kind() == reflect.Pointer:
 			f.Set(reflect.New(f.Type().Elem()))
-			if f.Elem().Kind() == reflect.Struct && f.Type() != reflect.TypeFor[*registry.Kind]() { // the body of a sub-resource
+			if f.Elem().Kind() == reflect.Struct && f.Type() != reflect.TypeFor[*registry.Kind]() { // the body of a subresource
 				fill(f.Elem())
 			}
 		}

@@ -7,49 +7,49 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Connection makes a sub-resource one whose requests go on to another server. What is
-// asked for stands in the query, of which an object of the Body of the sub-resource is
-// made; Target says of it where the request goes.
+// Connection makes a subresource forward its requests to another server. The server makes an object
+// of the subresource's Body from the query parameters of the request; Target decides by this object
+// where the request goes.
 type Connection struct {
 	Style ConnectStyle
 
-	// Target finds what the call leads to, once admission has seen its object. nil and
-	// no error: there is nothing yet, and the answer is empty.
+	// Target returns the destination of a call, after admission. If it returns nil and no error,
+	// nothing is available yet, and the answer is empty.
 	Target func(ctx context.Context, call *Call) (*Target, error)
 }
 
-// ConnectStyle is which requests a connection takes, and what becomes of them.
+// ConnectStyle determines the methods that a Connection accepts and how it forwards them.
 type ConnectStyle int
 
-// The styles. All but Reads are a CONNECT to admission.
+// The styles. Admission sees requests of all styles except Reads as CONNECT.
 const (
-	// Reads: a GET is answered with the text that the target has, as it comes.
+	// Reads answers a GET with the text that the target sends, as it arrives.
 	Reads ConnectStyle = iota
 
-	// Streams: a GET or a POST becomes another protocol, such as SPDY or WebSocket,
-	// whose bytes go both ways. Either takes the right to create.
+	// Streams upgrades a GET or POST to a bidirectional protocol such as SPDY or WebSocket. Both
+	// methods need the permission to create.
 	Streams
 
-	// Proxies: any method on the path and on all paths below, which stand in the field
-	// path of the object, is a request to the target.
+	// Proxies forwards requests of any method on the path of the subresource and all paths below it.
+	// The field path of the object holds the part below.
 	Proxies
 )
 
-// Target is the server that a connection leads to: the agent of a node, or an address.
+// Target is the destination of a Connection: the agent (kubelet) of a node, or an address.
 type Target struct {
-	// Node is the node whose agent is asked; nil: the host of URL is asked.
+	// Node is the node to whose agent the request goes. If it is nil, the request goes to the host
+	// of URL.
 	Node *meta.Object
 
-	// URL is what is asked for. Of an agent it has no host, or one that is a port only:
-	// then it is asked by the scheme at that port of the node, if that is another one
-	// than the agent's own.
+	// URL is the requested URL. For an agent its host is empty, or only a port; if the port differs
+	// from the agent's own, the request goes to that port of the node with the scheme of URL.
 	URL url.URL
 
-	// CallerChosen tells that the caller chose what is asked for. Such requests must not reach
-	// addresses that mean something else to the server than to the caller, as those of
-	// loopback and of the local link.
+	// CallerChosen reports that the client chose the address. Such a request must not reach addresses
+	// that mean something else to the server than to the client, such as loopback and link-local
+	// addresses.
 	CallerChosen bool
 
-	// InsecureSkipVerify asks for no check of the certificate.
+	// InsecureSkipVerify disables the verification of the target's certificate.
 	InsecureSkipVerify bool
 }

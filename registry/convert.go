@@ -12,81 +12,79 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// VersionOf is a further version of the kind whose hub is H: a [Spoke].
+// VersionOf is another version of the kind whose hub is H. It is always a [Spoke].
 type VersionOf[H any] interface {
 	versionOf(hub *H) (KindVersion, fs.FS)
 }
 
-// Spoke is a further version of a kind, with a struct of its own: V is that struct,
-// H the one of the Definition, the hub. Objects of the version are made of the hub's
-// and become them; between two spokes they go through the hub.
+// Spoke is a version of a kind that has its own Go struct V. H is the struct of the Definition, the
+// hub. Objects are converted between V and H; a conversion between two spokes goes through the hub.
 //
-// Type and metadata are carried over by the library, but for the Annotations that stand
-// for fields of the hub. The version may say less than
-// the hub: what it cannot say stays as it is when a client of the version writes an
-// object. It may not say more, since that would be lost; registrytest.RoundTrip
-// finds what is.
+// The library converts type and metadata itself, except for the Annotations that correspond to
+// fields of the hub. V may lack fields of H: when a client of the version writes an object, these
+// fields keep their values. V must not have information that H lacks, because it would be lost;
+// registrytest.RoundTrip finds such fields.
 //
-// What it cannot say of the items of a list stays with their keys, if the list has
-// some (listType=map). Without keys it stays with the items that are sent as they are
-// shown, if the version shows the list item by item, in the order of the hub; an item
-// that is changed is a new one.
+// In a list, fields that V lacks stay with the item of the same key if the list has keys
+// (listType=map). Without keys, they stay with the items that the client sends unchanged, provided
+// that V shows all items of the list in the order of the hub. An item that the client changes
+// counts as a new item.
 //
-// The rules in the tags of V hold for what is written in the version, but for what it
-// shows of an object that was there; after that those of the hub hold for all, with
-// the hub's paths. What must be unique is said in the hub.
+// The rules in the tags of V apply to values that a client writes in this version, but not to
+// values of the stored object that it leaves unchanged. Afterwards the rules of H apply to the
+// whole object, with paths of the hub. Unique values must be declared in H.
 //
-// A version may be in another group. Objects and their names are the same there, and so
-// are events of watches; who may do what is said for each group apart.
+// A version may be in another group. The objects, their names and watch events are the same there,
+// but permissions are separate for each group.
 type Spoke[V, H any] struct {
-	Group   string // another group that the version is in; empty: the group of the Definition
+	Group   string // the group of the version; empty: the group of the Definition
 	Version string
 
-	// ToHub and FromHub may both be nil where V is H: the version has the shape of the hub.
+	// ToHub and FromHub may both be nil if V is the same type as H.
 
-	// ToHub fills out, which is empty, from an object of the version. Its error
-	// tells a caller why his object cannot be taken: a *check.Error, of Err of
-	// check.Violations, is a 422 that names the fields, which are those of the version;
-	// any other is a 400 with its text.
-	// Where values have several spellings, such as 1024Mi and 1Gi, Default writes
-	// the one that FromHub gives, or they come back otherwise than they were sent.
+	// ToHub sets the fields of out, which is empty, from an object of the version. If it fails,
+	// the client's object is rejected: a *check.Error, as Err of check.Violations returns it, becomes
+	// a 422 that names fields of the version; any other error becomes a 400 with its text.
+	//
+	// If a value has several notations, such as 1024Mi and 1Gi, Default should set the notation
+	// that FromHub returns. Otherwise clients read another notation than they wrote.
 	ToHub func(in *V, out *H) error
-	// FromHub fills out, which is empty, from the hub. An object for which it fails
-	// cannot be read in this version.
+	// FromHub sets the fields of out, which is empty, from an object of the hub. If it fails, the
+	// object cannot be read in this version.
 	FromHub func(in *H, out *V) error
 
-	// Default fills in what callers of the version left out, after the defaults of
-	// its schema and before ToHub. Old is the object as the version shows it.
+	// Default sets fields that clients of the version left out, after the defaults of its schema
+	// and before ToHub. Old is the stored object as the version shows it.
 	Default func(w *Change[V])
 
-	// Annotations are those in which the version shows what it has no fields for, by their
-	// spec names: FromHub sets them in out, and ToHub finds them in in, under these names.
-	// The hub has none of them, but for those that ToHub leaves, such as one whose text it
-	// cannot read: it sets them in out, too, and FromHub finds them in in.
+	// Annotations lists, by spec names, the annotations by which the version shows hub fields that
+	// V lacks: FromHub sets them in out, and ToHub reads them from in, under these names. Objects
+	// of the hub do not have these annotations, except for those that ToHub sets in out, such as an
+	// annotation that it cannot parse; FromHub then reads it from in.
 	Annotations []string
 
-	// HubAnnotations are those in which the hub shows what the version has fields for, by
-	// their spec names: ToHub sets them in out, and FromHub finds them in in. The version
-	// has none of them, but for those that FromHub leaves in the same way.
+	// HubAnnotations lists, by spec names, the annotations by which the hub shows fields of V that
+	// H lacks: ToHub sets them in out, and FromHub reads them from in. Objects of the version do
+	// not have these annotations, except for those that FromHub sets in out.
 	HubAnnotations []string
 
-	// Fields are the names that this version has for selectable fields of the hub, and the
-	// hub's names for them. Their values are taken to be the hub's, by which caches find
-	// objects at once. nil: the names are the same, and the values what the version shows at
-	// the path that the field has in the hub, if there is one.
+	// Fields maps the version's names of selectable fields to the names in the hub. The values must
+	// equal those in the hub, by whose values caches index objects. If Fields is nil, the names are
+	// the same, and if the version has a scalar at the path of a field, the field has the version's
+	// value.
 	Fields map[string]string
-	// OwnFields are selectable fields beside those. Their paths lead in the version, and their
-	// values are what that shows of an object, which is converted to find out.
+	// OwnFields lists additional selectable fields. Their paths lead into objects of the version; to read
+	// their values, stored objects must be converted.
 	OwnFields []SelectableField
 
-	Columns             []Column // nil: the hub's, of the hub's object
-	MissingSubresources []string // sub-resources of the kind that this version does not serve; a status without one is written with the rest
-	Unserved            bool     // it is only stored
-	Lifetime            Lifetime // as in Definition
-	Deprecated          string   // as in Definition
+	Columns             []Column // nil: the columns of the hub, read from the hub object
+	MissingSubresources []string // subresources of the kind that the version does not serve; a status without its subresource is written with the object
+	Unserved            bool     // the version is only a storage version
+	Lifetime            Lifetime // see Definition
+	Deprecated          string   // see Definition
 	Replacement         meta.GroupVersionKind
 
-	// Source holds the Go files of V's package, if that is not the hub's.
+	// Source holds the embedded Go files of V's package, if it is not the package of H.
 	Source fs.FS
 }
 
@@ -97,10 +95,10 @@ func (s Spoke[V, H]) versionOf(*H) (KindVersion, fs.FS) {
 	}, s.Source
 }
 
-// spoke is a Spoke without its types: there is a copy of what is generic for each of them.
+// spoke is a Spoke without type parameters, because the compiler copies generic code for each type.
 type spoke struct {
 	version, hub                reflect.Type
-	toHub, fromHub              func(in, out any) error // pointers to these
+	toHub, fromHub              func(in, out any) error // in and out are pointers to these types
 	setDefaults                 typedHook
 	annotations, hubAnnotations []string
 }
@@ -111,6 +109,7 @@ func (s Spoke[V, H]) untyped() spoke {
 	}
 }
 
+// untypedConversion returns a conversion whose arguments must be pointers to A and B.
 func untypedConversion[A, B any](convert func(*A, *B) error) func(in, out any) error {
 	if convert == nil {
 		return nil
@@ -122,17 +121,19 @@ func untypedConversion[A, B any](convert func(*A, *B) error) func(in, out any) e
 	}
 }
 
-// Conversion makes trees of a version trees of the hub and back. What goes in stays
-// as it is; type and metadata are left to who calls, but for what both say of the
-// Annotations and the HubAnnotations.
+// Conversion converts trees between a version and the hub. The functions do not modify their
+// arguments. They leave type and metadata to the caller, except for the Annotations and
+// HubAnnotations that they set.
 type Conversion struct {
 	ToHub, FromHub func(tree map[string]any) (map[string]any, error)
-	Default        func(w *Change[meta.Object]) // as that of a Spoke; nil: nothing
-	SameShape      bool                         // as the hub: what fills that in fills in this version, after Default
-	Annotations    []string                     // wire names of those of the version that the hub has as fields
-	HubAnnotations []string                     // wire names of those of the hub that the version has as fields
+	Default        func(w *Change[meta.Object]) // see Spoke; may be nil
+	SameShape      bool                         // the version has the type of the hub, so the hub's Default hook runs for it, too, after this Default
+	Annotations    []string                     // wire names, see Spoke
+	HubAnnotations []string                     // wire names, see Spoke
 }
 
+// conversion returns the Conversion of the version under the naming profile p. own is the schema of
+// the version.
 func (s spoke) conversion(own *schema.Schema, p names.Profile) (*Conversion, error) {
 	t := newTyped(s.version, own, p)
 	c := &Conversion{ToHub: sameTree, FromHub: sameTree, Default: t.edit(nil, s.setDefaults), SameShape: true}
@@ -158,20 +159,20 @@ func (s spoke) conversion(own *schema.Schema, p names.Profile) (*Conversion, err
 		c.HubAnnotations = append(c.HubAnnotations, p.Wire(name))
 	}
 	annotations := slices.Concat(s.annotations, s.hubAnnotations)
-	c.ToHub = seeAnnotations(treeConversion(s.version, v, s.toHub, s.hub, h), annotations, p)
-	c.FromHub = seeAnnotations(treeConversion(s.hub, h, s.fromHub, s.version, v), annotations, p)
+	c.ToHub = withAnnotations(treeConversion(s.version, v, s.toHub, s.hub, h), annotations, p)
+	c.FromHub = withAnnotations(treeConversion(s.hub, h, s.fromHub, s.version, v), annotations, p)
 	return c, nil
 }
 
-// seeAnnotations lets a conversion see and set some annotations by their spec names, and
-// no other metadata.
-func seeAnnotations(convert func(map[string]any) (map[string]any, error), some []string, p names.Profile) func(map[string]any) (map[string]any, error) {
-	if len(some) == 0 {
+// withAnnotations lets a conversion read and set annotations by their spec names, and no other
+// metadata.
+func withAnnotations(convert func(map[string]any) (map[string]any, error), annotations []string, p names.Profile) func(map[string]any) (map[string]any, error) {
+	if len(annotations) == 0 {
 		return convert
 	}
 	return func(tree map[string]any) (map[string]any, error) {
 		in, shown := meta.NewObject(tree), map[string]any{}
-		for _, name := range some {
+		for _, name := range annotations {
 			if v, ok := in.Get("metadata", "annotations", p.Wire(name)); ok {
 				shown[name] = v
 			}
@@ -182,9 +183,9 @@ func seeAnnotations(convert func(map[string]any) (map[string]any, error), some [
 		if err != nil {
 			return nil, err
 		}
-		said, out := meta.NewObject(tree).Map("metadata", "annotations"), map[string]any{}
-		for _, name := range some {
-			if v, ok := said[name]; ok {
+		set, out := meta.NewObject(tree).Map("metadata", "annotations"), map[string]any{}
+		for _, name := range annotations {
+			if v, ok := set[name]; ok {
 				out[p.Wire(name)] = v
 			}
 		}
@@ -193,7 +194,7 @@ func seeAnnotations(convert func(map[string]any) (map[string]any, error), some [
 	}
 }
 
-// treeConversion returns a conversion between two types as one of trees.
+// treeConversion returns a conversion between Go types a and b as a conversion of trees.
 func treeConversion(a reflect.Type, from *schema.View, convert func(in, out any) error, b reflect.Type, to *schema.View) func(map[string]any) (map[string]any, error) {
 	return func(tree map[string]any) (map[string]any, error) {
 		in, out := reflect.New(a).Interface(), reflect.New(b).Interface()
@@ -207,10 +208,10 @@ func treeConversion(a reflect.Type, from *schema.View, convert func(in, out any)
 	}
 }
 
-// sameTree is the conversion between versions of one shape.
+// sameTree is the conversion between versions with the same Go type.
 func sameTree(tree map[string]any) (map[string]any, error) {
 	out := maps.Clone(tree)
-	delete(out, "metadata") // which is not the conversion's, and shared
+	delete(out, "metadata") // shared with the argument, and not part of the conversion
 	out, _ = meta.Clone(out).(map[string]any)
 	if m, ok := tree["metadata"]; ok {
 		out["metadata"] = m

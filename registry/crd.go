@@ -20,12 +20,12 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// definitionKind is the kind of the documents that FromCRD reads.
+// definitionKind is the kind of the documents that FromCRD accepts.
 const definitionKind = "CustomResourceDefinition"
 
-// FromCRD makes a kind from a CustomResourceDefinition v1 in YAML or JSON. Its
-// group and the extensions in its schemas are wire names. What is wrong with it
-// is kept in it, see Err, for the Build of the server.
+// FromCRD returns the kind that a CustomResourceDefinition v1 in YAML or JSON defines. Its group
+// and the extensions in its schemas are wire names. Errors of the definition are kept in the kind,
+// see Kind.Err, and reported when a server is built.
 func FromCRD(doc []byte) *Kind {
 	tree, _, err := codec.DecodeYAML(doc, codec.Limits{})
 	if err != nil {
@@ -34,10 +34,9 @@ func FromCRD(doc []byte) *Kind {
 	return FromDefinition(meta.NewObject(tree), nil)
 }
 
-// FromCRDDir makes a kind from each CustomResourceDefinition in the files of a
-// directory and below it that end in .yaml, .yml or .json; a file may hold
-// several documents, and documents of other kinds are passed over. The error
-// tells of files that cannot be read.
+// FromCRDDir returns the kinds of all CustomResourceDefinitions in the .yaml, .yml and .json files
+// of a directory tree. A file may hold several documents; documents of other kinds are ignored. The
+// error names the files that cannot be read; the kinds of the other files are still returned.
 func FromCRDDir(files fs.FS) ([]*Kind, error) {
 	docs, err := CRDFiles(files)
 	kinds := make([]*Kind, len(docs))
@@ -47,15 +46,16 @@ func FromCRDDir(files fs.FS) ([]*Kind, error) {
 	return kinds, err
 }
 
-// CRDFiles returns the CustomResourceDefinition objects in the files of a
-// directory, as FromCRDDir finds them: for programs that create them as objects.
+// CRDFiles returns the CustomResourceDefinitions that FromCRDDir finds as objects, for programs
+// that create them in a server.
 func CRDFiles(files fs.FS) ([]*meta.Object, error) {
 	return manifests.Read(files, definitionKind)
 }
 
-// FromDefinition makes a kind from a CustomResourceDefinition object. It is called what
-// accepted says, in the form of spec.names; nil is those, whether or not they are free. See
-// FromCRD. Only the Schema functions of its versions hold on to the object.
+// FromDefinition returns the kind that a CustomResourceDefinition object defines, see FromCRD.
+// accepted holds the names of the kind in the form of spec.names; if it is nil, spec.names is used,
+// whether or not the names are free. The kind does not retain crd, except for the schemas, which
+// the Schema functions of its versions use.
 func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 	if accepted == nil {
 		accepted = crd.Map("spec", "names")
@@ -72,7 +72,7 @@ func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 		DeleteAnswersStatus: true, NoProtobuf: true, ListContinue: true, NamedItems: true, DelegatedPaths: true,
 	}
 	if crd.String("kind") != definitionKind || !strings.HasSuffix(crd.String("apiVersion"), "/v1") {
-		k.fault("the document is %s %q, not a %s of version v1", crd.String("apiVersion"), crd.String("kind"), definitionKind)
+		k.errorf("the document is %s %q, not a %s of version v1", crd.String("apiVersion"), crd.String("kind"), definitionKind)
 		return k
 	}
 	switch scope := crd.String("spec", "scope"); scope {
@@ -80,21 +80,21 @@ func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 	case "Cluster":
 		k.Scope = Cluster
 	default:
-		k.fault("spec.scope %q is neither Namespaced nor Cluster", scope)
+		k.errorf("spec.scope %q is neither Namespaced nor Cluster", scope)
 	}
 	switch s := crd.String("spec", "conversion", "strategy"); s {
 	case "", "None":
 	case "Webhook":
 		if k.webhook = crd.Map("spec", "conversion", "webhook"); k.webhook == nil {
-			k.fault("spec.conversion.webhook is missing")
+			k.errorf("spec.conversion.webhook is missing")
 		}
 	default:
-		k.fault("spec.conversion.strategy %q is neither None nor Webhook", s)
+		k.errorf("spec.conversion.strategy %q is neither None nor Webhook", s)
 	}
 	for i, v := range crd.List("spec", "versions") {
 		m, ok := v.(map[string]any)
 		if !ok {
-			k.fault("spec.versions[%d] is no object", i)
+			k.errorf("spec.versions[%d] is not an object", i)
 			continue
 		}
 		k.addVersion(crd.String("apiVersion"), i, meta.NewObject(m), schemas[i], crd.Bool("spec", "preserveUnknownFields"))
@@ -102,7 +102,7 @@ func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 	return k
 }
 
-// schemasOf returns the documents of the schemas of a definition, one for each version.
+// schemasOf returns the OpenAPI schemas of the versions of a definition, in their order.
 func schemasOf(crd *meta.Object) []map[string]any {
 	versions := crd.List("spec", "versions")
 	docs := make([]map[string]any, len(versions))
@@ -113,7 +113,8 @@ func schemasOf(crd *meta.Object) []map[string]any {
 	return docs
 }
 
-// withoutSchemas returns the rest of a definition, which is small and by itself.
+// withoutSchemas returns a copy of a definition without schemas. It shares no memory with crd, so
+// that it does not keep the schemas in memory.
 func withoutSchemas(crd *meta.Object) *meta.Object {
 	spec := maps.Clone(crd.Map("spec"))
 	versions := slices.Clone(crd.List("spec", "versions"))
@@ -130,11 +131,13 @@ func withoutSchemas(crd *meta.Object) *meta.Object {
 	return meta.NewObject(codec.Detach(map[string]any{"apiVersion": crd.String("apiVersion"), "kind": crd.String("kind"), "spec": spec}))
 }
 
-func (k *Kind) fault(format string, args ...any) {
+// errorf records an error of the declaration.
+func (k *Kind) errorf(format string, args ...any) {
 	k.err = errors.Join(k.err, fmt.Errorf(format, args...))
 }
 
-// addVersion adds a version as a definition gives it.
+// addVersion adds version i of a definition. doc is its schema, and preserves is
+// spec.preserveUnknownFields.
 func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[string]any, preserves bool) {
 	kv := KindVersion{Name: v.String("name"), Served: v.Bool("served"), Storage: v.Bool("storage")}
 	if v.Bool("deprecated") {
@@ -144,7 +147,7 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 	}
 	kv.Schema = func(p names.Profile) (*schema.Schema, error) {
 		if want := p.Group(wellknown.GroupExtensions) + "/v1"; apiVersion != want {
-			return nil, fmt.Errorf("the definition is of %s, this server knows %s", apiVersion, want)
+			return nil, fmt.Errorf("the definition has apiVersion %s, but this server supports %s", apiVersion, want)
 		}
 		at := check.At("spec", "versions").Index(i).Field("schema").Field("openAPIV3Schema")
 		if preserves {
@@ -154,11 +157,11 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 			return nil, fmt.Errorf("spec.versions[%d].schema.openAPIV3Schema is missing", i)
 		}
 		s, causes := schema.OpenAPI(doc, p, at)
-		var faults []error
+		var errs []error
 		for _, c := range causes {
-			faults = append(faults, fmt.Errorf("%s: %s", c.Field, c.Message))
+			errs = append(errs, fmt.Errorf("%s: %s", c.Field, c.Message))
 		}
-		return s, errors.Join(faults...)
+		return s, errors.Join(errs...)
 	}
 	for _, name := range []string{"status", "scale"} {
 		if v.Map("subresources", name) == nil {
@@ -174,21 +177,21 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 		kv.Scale = &Scale{SpecReplicas: o.String("specReplicasPath"), StatusReplicas: o.String("statusReplicasPath"), Selector: o.String("labelSelectorPath")}
 		k.Scale = cmp.Or(k.Scale, kv.Scale)
 	}
-	kv.Fields = map[string]string{} // it has none but its own
+	kv.Fields = map[string]string{} // a version has only its own fields
 	k.addFields(&kv, i, v.List("selectableFields"))
 	k.Versions = append(k.Versions, kv)
 }
 
-// addFields adds the selectable fields of a version, which are its own. The kind's are those
-// that say the same of what is stored, whichever version names them: all, unless a webhook
-// converts.
+// addFields adds the selectable fields of a version. A field also belongs to the kind if its value
+// can be read from the stored object: without a conversion webhook this holds for the fields of all
+// versions, otherwise only for those of the storage version.
 func (k *Kind) addFields(kv *KindVersion, i int, list []any) {
 	for _, f := range list {
 		m, _ := f.(map[string]any)
 		text, _ := m["jsonPath"].(string)
 		path, err := selectablePath(text)
 		if err != nil {
-			k.fault("spec.versions[%d].selectableFields: %w", i, err)
+			k.errorf("spec.versions[%d].selectableFields: %w", i, err)
 			continue
 		}
 		field := SelectableField{Name: strings.Join(path, "."), Path: path}
@@ -202,8 +205,8 @@ func (k *Kind) addFields(kv *KindVersion, i int, list []any) {
 	}
 }
 
-// preserving returns the schema of a definition that keeps unknown fields. One that is not
-// structural says nothing here, and none is any object.
+// preserving returns the schema of a definition with preserveUnknownFields. If the schema is
+// missing or not structural, any object is valid.
 func preserving(doc map[string]any, p names.Profile, at *check.Path) *schema.Schema {
 	keep := p.Extension("preserve-unknown-fields")
 	if s, causes := schema.OpenAPI(preservingAll(doc, keep, true), p, at); doc != nil && len(causes) == 0 {
@@ -213,7 +216,7 @@ func preserving(doc map[string]any, p names.Profile, at *check.Path) *schema.Sch
 	return s
 }
 
-// preservingAll returns a schema in which every object keeps unknown fields.
+// preservingAll returns a copy of a schema in which every object keeps unknown fields.
 func preservingAll(doc map[string]any, keep string, root bool) map[string]any {
 	out := maps.Clone(doc)
 	if fields, ok := doc["properties"].(map[string]any); ok {
@@ -236,8 +239,8 @@ func preservingAll(doc map[string]any, keep string, root bool) map[string]any {
 	return out
 }
 
-// selectablePath returns the names of the fields that a path goes by. They may be such as a
-// path cannot have elsewhere, with blanks, say: here nothing else than names can stand in it.
+// selectablePath returns the field names of a path. Unlike other paths, it may contain characters
+// such as blanks in names, because it consists only of names.
 func selectablePath(text string) ([]string, error) {
 	path, err := jsonpath.Fields(text)
 	if rest, ok := strings.CutPrefix(text, "."); err != nil && ok && rest != "" && !strings.Contains(rest, "[") {
@@ -246,14 +249,14 @@ func selectablePath(text string) ([]string, error) {
 	return path, err
 }
 
-// definedColumns returns the columns of a definition up to the first one whose path cannot be parsed.
-// The default is the age.
+// definedColumns returns the columns of a version of a definition, up to the first whose path
+// cannot be parsed. The default is the age.
 func definedColumns(list []any) []Column {
 	if len(list) == 0 {
 		return []Column{{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp",
 			Doc: "When the object was created, by the server's clock."}}
 	}
-	out := []Column{} // nil are the columns of the hub
+	out := []Column{} // not nil, which would mean the columns of the hub
 	for _, e := range list {
 		m, _ := e.(map[string]any)
 		o := meta.NewObject(m)

@@ -79,7 +79,7 @@ func TestFromCRD(t *testing.T) {
 	assert.Equal(t, "Age", typ.Version("v1beta1").Columns[1].Name)
 }
 
-func TestFromCRDKeepsFaultsForCompile(t *testing.T) {
+func TestFromCRDReportsErrorsOnCompile(t *testing.T) {
 	crd := func(spec string) string {
 		return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"group":"e.com","names":{"plural":"as","kind":"A"},%s}}`, spec)
 	}
@@ -95,7 +95,7 @@ func TestFromCRDKeepsFaultsForCompile(t *testing.T) {
 		crd(`"scope":"Cluster"`):                   "exactly one version",
 		crd(version(`{}`)):                         "spec.versions[0].schema.openAPIV3Schema.type",
 		crd(version(`null`)):                       "is missing",
-		crd(`"scope":"Cluster","versions":["v1"]`): "is no object",
+		crd(`"scope":"Cluster","versions":["v1"]`): "is not an object",
 		crd(version(`{"type":"object"}`) + `,"conversion":{"strategy":"Webhook"}`): "spec.conversion.webhook is missing",
 		crd(version(`{"type":"object"}`) + `,"conversion":{"strategy":"Magic"}`):   "neither None nor Webhook",
 	} {
@@ -103,7 +103,7 @@ func TestFromCRDKeepsFaultsForCompile(t *testing.T) {
 		assert.ErrorContains(t, err, want, doc)
 	}
 	_, err := resource.Compile(registry.FromCRD([]byte(gadgetCRD)), names.Orch)
-	assert.ErrorContains(t, err, "this server knows apiextensions.orch.io/v1")
+	assert.ErrorContains(t, err, "this server supports apiextensions.orch.io/v1")
 }
 
 func TestFromCRDDir(t *testing.T) {
@@ -124,8 +124,9 @@ func TestFromCRDDir(t *testing.T) {
 	assert.Len(t, kinds, 2)
 }
 
-// TestFromCRDNeedsAGroup: without one, a kind would be served among the core kinds.
-func TestFromCRDNeedsAGroup(t *testing.T) {
+// TestFromCRDRequiresGroup checks that a definition without a group is rejected: its kind would be
+// served in the core group.
+func TestFromCRDRequiresGroup(t *testing.T) {
 	_, err := resource.Compile(registry.FromCRD([]byte(strings.Replace(gadgetCRD, "group: ", "grop: ", 1))), names.Kubernetes)
 	assert.ErrorContains(t, err, "spec.group is empty")
 }
@@ -136,7 +137,7 @@ func FuzzFromCRD(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		typ, err := resource.Compile(registry.FromCRD(doc), names.Kubernetes)
 		if (typ == nil) == (err == nil) {
-			t.Fatal("neither a type nor a fault, or both")
+			t.Fatal("Compile must return either a type or an error")
 		}
 	})
 }
@@ -147,8 +148,9 @@ func ExampleFromCRD() {
 	// Output: gadgets.example.com v1 <nil>
 }
 
-// TestColumnsOfDefinitions: the columns end before the first one whose path cannot be parsed.
-func TestColumnsOfDefinitions(t *testing.T) {
+// TestColumnsEndBeforeInvalidPath checks that the columns of a definition end before the first
+// column whose path cannot be parsed.
+func TestColumnsEndBeforeInvalidPath(t *testing.T) {
 	column := func(name, path string) string {
 		return fmt.Sprintf(`{"name":%q,"type":"string","jsonPath":%q}`, name, path)
 	}

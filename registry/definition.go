@@ -12,75 +12,77 @@ import (
 	"orch.io/controlplane/internal/compat"
 )
 
-// Definition declares a kind by a Go struct T. T has the object's fields as its
-// json tags name them, with TypeMeta inline and metadata as a field; types
-// written for other ecosystems work through their json shape. The tags that say
-// more are those of schema.Go.
+// Definition declares a kind by a Go struct T. The json tags of T name the fields of the object. T
+// must embed meta.TypeMeta inline and have the metadata as a field; structs that were written for
+// other libraries work if their JSON has this form. schema.Go describes the other tags.
 //
-// Where a kind has several versions, T is its hub: hooks, admission, controllers and
-// clients in the process see objects in this form alone, paths lead into it, and
-// objects are checked in it. The others are Versions, of structs of their own.
+// If the kind has several versions, T is the hub: hooks, admission, controllers and clients in the
+// process see objects only in this version, paths lead into it, and objects are validated in it.
+// Versions lists the other versions, which have Go structs of their own.
 type Definition[T any] struct {
-	Group, Version, Kind string // Kind: by default the name of T; an empty Group is the core group
-	Plural               string // default: lower-case kind and s
-	Singular             string // default: lower-case kind
-	ListKind             string // default: Kind and List
+	Group, Version, Kind string // Kind defaults to the name of T; an empty Group is the core group
+	Plural               string // default: Kind in lower case, followed by s
+	Singular             string // default: Kind in lower case
+	ListKind             string // default: Kind followed by List
 	ShortNames           []string
 	Categories           []string
 	Scope                Scope
 
-	Versions []VersionOf[T] // the others: each a Spoke
-	// Storage is the version that objects are stored in, with its group if that is
-	// another; by default the hub's. An
-	// older one is for those who may go back to a release that knows nothing newer.
-	// What it cannot say is stored beside it: a record has up to twice the bytes of
-	// the hub's object more, which Limits of a server do not count. An object that the
-	// version cannot say at all is stored as the hub has it. Objects that were stored in another one
-	// of the versions are read as well, and stored anew by their next write.
+	Versions []VersionOf[T] // the other versions, each a Spoke
+	// Storage is the version in which objects are stored, with its group if that differs from
+	// Group. The default is the hub. An older version allows going back to a release of the program
+	// that does not know the newer versions.
+	//
+	// If the storage version cannot represent all of an object, the record also holds the rest.
+	// This can add up to twice the size of the hub object to the record, and the Limits of a server
+	// do not count it. An object that cannot be converted to the storage version at all is stored
+	// in the hub version. Objects that were stored in another version can still be read, and the
+	// next write stores them in the storage version.
 	Storage string
 
-	Status       bool   // the sub-resource status exists; spec and status are written apart
-	Scale        *Scale // the sub-resource scale, or nil
+	Status       bool   // the status subresource exists; spec and status are written separately
+	Scale        *Scale // the scale subresource, or nil
 	Subresources []Subresource
 	Columns      []Column
 	Fields       []SelectableField
 
-	// ValidateName returns what is wrong with a name (or, with prefix, a
-	// generateName). nil: a DNS subdomain.
+	// ValidateName returns the violations of a name, or with prefix of a generateName. If it is
+	// nil, names must be DNS subdomains.
 	ValidateName func(name string, prefix bool) []string
-	// Default fills in a new or changed object, after the schema's defaults.
+	// Default sets defaults that the schema cannot express. It runs on every write, after the
+	// defaults of the schema.
 	Default func(w *Change[T])
-	// Prepare fits the object that is to be written: clears what callers may not
-	// set, merges convenience fields. It does not run for sub-resources.
+	// Prepare readies an object for the write: it clears fields that clients may not set and merges
+	// convenience fields. It does not run for subresources.
 	Prepare func(w *Change[T])
-	// Validate adds the faults beyond the schema's to w.
+	// Validate adds the violations that the schema does not find to w.
 	Validate func(w *Change[T])
-	// Warn returns warnings for the caller who wrote a valid object.
+	// Warn returns warnings about a valid object for the client that writes it.
 	Warn func(w *Change[T]) []string
 
-	// Allocator gives objects values that no other object of the kind may hold, such
-	// as addresses; nil: none.
+	// Allocator allocates values that are unique among the objects of the kind, such as addresses. It
+	// may be nil.
 	Allocator *Allocator
 
 	Lifetime    Lifetime              // the releases that serve the version
-	Deprecated  string                // warning text for callers; empty: not deprecated, or as Lifetime says
-	Replacement meta.GroupVersionKind // what they should use instead of a deprecated kind, as the warning says; spec names
+	Deprecated  string                // warning for clients; empty: not deprecated, or derived from Lifetime
+	Replacement meta.GroupVersionKind // what clients should use instead of a deprecated kind, for the warning; spec names
 
-	// Behavior holds what few kinds need, and hooks that work on the tree, which
-	// is faster. The typed hooks run after those.
+	// Behavior holds hooks on untyped objects, which are faster than typed hooks, and hooks that
+	// few kinds need. Typed hooks run after the hook of the same name in Behavior.
 	Behavior Behavior
 
-	// Source holds the Go files of T's package, as embedded by it; their comments
-	// become field documentation, read only when a client asks. Without it, fields
-	// have the text of their doc tag. Types of this library are documented anyway.
+	// Source holds the Go files of T's package, embedded by that package. Their comments become the
+	// documentation of the fields; they are parsed when a client first asks for it. Without Source,
+	// fields are documented by their doc tags. Types of this library need no Source.
 	Source fs.FS
 
-	// Reference is for built-in kinds: what they imitate.
+	// Reference lists the exceptional behaviors of kube-apiserver that a built-in kind follows.
 	Reference *compat.Reference
 }
 
-// Of makes a kind from its definition. What is wrong with the definition is
-// kept in it, see Err, for the Build of the server.
+// Of returns the kind that d declares. Errors of the declaration are kept in the kind, see
+// Kind.Err, and reported when a server is built.
 func Of[T any](d Definition[T]) *Kind {
 	k := &Kind{
 		Group: d.Group, Kind: d.Kind, ListKind: d.ListKind, Plural: d.Plural, Singular: d.Singular,
@@ -94,11 +96,12 @@ func Of[T any](d Definition[T]) *Kind {
 	for _, v := range d.Versions {
 		k.addGo(v.versionOf(nil))
 	}
-	k.declared(cmp.Or(d.Storage, d.Version), &hooks{hookOf(d.Default), hookOf(d.Prepare), hookOf(d.Validate), warningOf(d.Warn)})
+	k.finish(cmp.Or(d.Storage, d.Version), &hooks{hookOf(d.Default), hookOf(d.Prepare), hookOf(d.Validate), warningOf(d.Warn)})
 	return k
 }
 
-// addGo adds a version that is a Go struct, whose package has files that may be embedded.
+// addGo adds a version of a Go struct. source holds the embedded Go files of its package, or is
+// nil.
 func (k *Kind) addGo(v KindVersion, source fs.FS) {
 	v.Schema = func(p names.Profile) (*schema.Schema, error) { return schema.Go(v.goType, p) }
 	k.Versions = append(k.Versions, v)
@@ -109,20 +112,20 @@ func (k *Kind) addGo(v KindVersion, source fs.FS) {
 	}
 }
 
-// declared notes which version objects are stored in, the typed hooks, and what is wrong.
-func (k *Kind) declared(storage string, h *hooks) {
+// finish sets the storage version and the typed hooks, and records errors of the declaration.
+func (k *Kind) finish(storage string, h *hooks) {
 	k.Kind = cmp.Or(k.Kind, k.goType.Name())
 	if h.setDefaults != nil || h.prepare != nil || h.validate != nil || h.warn != nil {
 		of := k.goType
-		k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) { h.behind(b, newTyped(of, s, p)) }
+		k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) { h.appendTo(b, newTyped(of, s, p)) }
 	}
 	if k.goType.Kind() == reflect.Pointer {
-		k.fault("the definition is of a pointer: take the struct, %s", k.goType.Elem())
+		k.errorf("T must be the struct %s, not a pointer to it", k.goType.Elem())
 	}
 	for i := range k.Versions {
 		k.Versions[i].Storage = k.Versions[i].String() == storage
 	}
 	if !slices.ContainsFunc(k.Versions, func(v KindVersion) bool { return v.Storage }) {
-		k.fault("Storage %q is none of the versions", storage)
+		k.errorf("Storage %q is not a version of the kind", storage)
 	}
 }

@@ -31,7 +31,7 @@ var lamp = registry.Definition[Lamp]{
 	Group: "example.com", Version: "v1", Scope: registry.Cluster, Status: true, ShortNames: []string{"lp"},
 }
 
-// serve serves kinds from memory, without authentication.
+// serve returns a server with in-memory storage that authorizes every request.
 func serve(kinds ...*registry.Kind) *server.Server {
 	b := &server.Builder{Authorizer: auth.AllowAll}
 	b.Register(kinds...)
@@ -42,7 +42,7 @@ func serve(kinds ...*registry.Kind) *server.Server {
 	return s
 }
 
-// send sends a request to a server and returns the object that it answers.
+// send sends a request to a server and returns the object in the response.
 func send(s *server.Server, method, path, body string) *meta.Object {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
@@ -61,18 +61,18 @@ func ExampleOf() {
 	fmt.Println(registry.Of(broken).Err())
 	// Output:
 	// kind Lamp.example.com (Go type registry_test.Lamp) <nil>
-	// Storage "v2" is none of the versions
+	// Storage "v2" is not a version of the kind
 }
 
-// LampV1alpha1 is what a lamp was before: a switch, and no status.
+// LampV1alpha1 is an older version of Lamp, with a switch and without a status.
 type LampV1alpha1 struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
 	Switched        string `json:"switched" schema:"default=off,enum=on|off"`
 }
 
-// Clients of an older version see its form of every object and lose nothing of what
-// that cannot say.
+// Clients of an older version read and write all objects in that version. Fields that the version
+// lacks keep their values.
 func ExampleSpoke() {
 	d := lamp
 	d.Versions = []registry.VersionOf[Lamp]{registry.Spoke[LampV1alpha1, Lamp]{
@@ -102,8 +102,8 @@ func ExampleSpoke() {
 	// map[lit:false] map[burnt:true]
 }
 
-// A version that later releases drop is served in those that have it, with a warning in
-// time. What was written in it stays.
+// A version that a later release removes is served by the releases that have it, with a warning
+// once it is deprecated. Objects that were written in it stay readable.
 func ExampleLifetime() {
 	d := lamp
 	d.Versions = []registry.VersionOf[Lamp]{registry.Spoke[Lamp, Lamp]{
@@ -128,7 +128,7 @@ func ExampleLifetime() {
 	// 1.22 404
 }
 
-// Every hook of a kind sees a write in the same form.
+// Every hook of a kind sees a write as a Change.
 func ExampleChange() {
 	d := lamp
 	d.Default = func(w *registry.Change[Lamp]) {
@@ -153,7 +153,7 @@ func ExampleChange() {
 	// Lamp.example.com "desk" is invalid: spec.lit: Forbidden: it is burnt
 }
 
-// Lamps that share a few sockets.
+// Lamps share a few sockets, which a pool allocates.
 func ExampleAllocator() {
 	sockets := []string{"left", "right"}
 	pool := &registry.Allocator{

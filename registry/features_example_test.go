@@ -26,14 +26,14 @@ type Row struct {
 	} `json:"status,omitzero"`
 }
 
-// scrap answers a POST to a sub-resource with the deletion of the row.
+// scrap answers a POST to a subresource by deleting the row.
 func scrap(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	var objects registry.Client = call.Client
 	return nil, objects.Delete(ctx, call.Resource.GroupResource(), call.Key, registry.DeleteOptions{})
 }
 
-// A kind as people work with it: columns for kubectl get, fields to select by, a scale
-// for kubectl scale, and a sub-resource of its own.
+// This kind has columns for kubectl get, a field to select by, a scale for kubectl scale, and two
+// subresources of its own.
 func ExampleDefinition() {
 	ctx := context.Background()
 	rows := registry.Definition[Row]{
@@ -114,8 +114,8 @@ type WindowSpec struct {
 	High int64 `json:"high" schema:"rule=self >= oldSelf,rule.message=may only grow"`
 }
 
-// Relations between fields, and between what an object is and was, can be rules in a tag:
-// expressions in CEL that the server evaluates at each write and publishes with the schema.
+// Rules between fields, and between the old and the new object, can be CEL expressions in a tag.
+// The server evaluates them on each write and publishes them with the schema.
 func ExampleOf_rules() {
 	s := serve(registry.Of(registry.Definition[Window]{Group: "example.com", Version: "v1", Scope: registry.Cluster}))
 	const windows = "/apis/example.com/v1/windows"
@@ -131,7 +131,7 @@ func ExampleOf_rules() {
 	// Window.example.com "w" is invalid: spec.high: Invalid value: 2: may only grow
 }
 
-// The files that a code generator wrote, as kinds or as objects to create.
+// Files that a code generator wrote can be read as kinds, or as objects to create in a server.
 func ExampleFromCRDDir() {
 	files := fstest.MapFS{"ships.yaml": {Data: []byte(`
 apiVersion: apiextensions.orch.io/v1

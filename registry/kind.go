@@ -1,8 +1,8 @@
-// Package registry says what a kind is.
+// Package registry declares the kinds that a server serves.
 //
-// Built-in kinds, kinds from Go structs (Of) and kinds from custom resource
-// definitions (FromCRD) are all a Kind. A server makes its resource types of them
-// when it is built; a Type tells of one.
+// A [Kind] is made from Go structs ([Of]), from a CustomResourceDefinition ([FromCRD]), or is built
+// in. A server compiles its kinds into resource types when it is built; a [Type] describes such a
+// resource type.
 package registry
 
 import (
@@ -17,8 +17,8 @@ import (
 	"orch.io/controlplane/internal/compat"
 )
 
-// Kind is a kind as a program declares it, before a server is built: names are
-// spec names. Make one with Of or FromCRD.
+// Kind is the declaration of a kind, independent of a server: its names are spec names, which a
+// server maps to wire names by its naming profile. Make a Kind with Of or FromCRD.
 type Kind struct {
 	Group                            string
 	Kind, ListKind, Plural, Singular string
@@ -27,21 +27,21 @@ type Kind struct {
 	Versions                         []KindVersion
 	Features
 	Behavior
-	Docs *schema.Docs // the comments of its Go types, or nil
+	Docs *schema.Docs // the comments of the Go types, or nil
 
-	// Reference is what a built-in kind imitates.
+	// Reference lists the exceptional behaviors of kube-apiserver that a built-in kind follows.
 	Reference *compat.Reference
 
-	custom  bool           // from a CustomResourceDefinition
+	custom  bool           // made from a CustomResourceDefinition
 	webhook map[string]any // see ConversionWebhook
-	goType  reflect.Type   // of a kind from a Go struct, else nil
-	err     error          // of the definition
+	goType  reflect.Type   // the Go struct of the hub; nil for custom kinds
+	err     error          // the errors of the declaration
 
-	// hooks adds the typed hooks to the behavior.
+	// hooks appends the typed hooks to b.
 	hooks func(b *Behavior, s *schema.Schema, p names.Profile)
 }
 
-// String names the kind by kind and group, and by its Go type.
+// String returns the kind and group, and the Go type if there is one.
 func (k *Kind) String() string {
 	name := "kind " + meta.GroupKind{Group: k.Group, Kind: cmp.Or(k.Kind, "(no name)")}.String()
 	if k.goType != nil {
@@ -50,20 +50,20 @@ func (k *Kind) String() string {
 	return name
 }
 
-// Err returns what was found wrong with the definition when the kind was made of it.
-// The Build of a server reports it, with all that it finds itself.
+// Err returns the errors that were found when the kind was declared. Build of a server reports them
+// together with the errors that it finds itself.
 func (k *Kind) Err() error { return k.err }
 
-// Custom reports whether a CustomResourceDefinition defines the kind: its group is a
-// wire name.
+// Custom reports whether the kind comes from a CustomResourceDefinition. The group of such a kind
+// is a wire name.
 func (k *Kind) Custom() bool { return k.custom }
 
-// ConversionWebhook returns what a definition says of the webhook that converts the
-// objects of the kind, its spec.conversion.webhook; nil: there is none.
+// ConversionWebhook returns spec.conversion.webhook of the CustomResourceDefinition, or nil if no
+// webhook converts the objects.
 func (k *Kind) ConversionWebhook() map[string]any { return k.webhook }
 
-// Hooks returns what the kind does with trees of the schema that it has under these
-// names: its Behavior, and its typed hooks after that.
+// Hooks returns the hooks on untyped objects of schema s under the naming profile p: the hooks of
+// Behavior, each followed by the typed hook of the same name.
 func (k *Kind) Hooks(s *schema.Schema, p names.Profile) Behavior {
 	b := k.Behavior
 	if k.hooks != nil {
@@ -72,9 +72,8 @@ func (k *Kind) Hooks(s *schema.Schema, p names.Profile) Behavior {
 	return b
 }
 
-// VersionFor returns the version that a Go struct is: of a kind from Go structs the one
-// that was declared with it, of any other kind, whose versions have no structs, the
-// stored one. nil: the struct is that of no version.
+// VersionFor returns the version whose objects have the Go type t. For versions without Go types,
+// any t matches the storage version. The result is nil if no version matches.
 func (k *Kind) VersionFor(t reflect.Type) *KindVersion {
 	for i := range k.Versions {
 		v := &k.Versions[i]
@@ -85,7 +84,7 @@ func (k *Kind) VersionFor(t reflect.Type) *KindVersion {
 	return nil
 }
 
-// Scope says where the objects of a kind live.
+// Scope is the scope of a kind's objects.
 type Scope int
 
 // The scopes.
@@ -96,204 +95,201 @@ const (
 
 // KindVersion is one version of a Kind.
 type KindVersion struct {
-	Group               string // spec name, if it is another than the kind's
+	Group               string // spec name, if it differs from the kind's group
 	Name                string
-	Schema              func(p names.Profile) (*schema.Schema, error) // nil result: any object
-	Storage             bool                                          // the version that is stored; exactly one
+	Schema              func(p names.Profile) (*schema.Schema, error) // a nil schema accepts any object
+	Storage             bool                                          // objects are stored in this version; set for exactly one version
 	Served              bool
-	Lifetime            Lifetime              // the releases that serve it
-	Deprecated          string                // warning text for callers; empty: not deprecated, or as Lifetime says
-	Replacement         meta.GroupVersionKind // what they should use instead, as the warning says; spec names
-	MissingSubresources []string              // sub-resources of the kind that this version does not serve; a status without one is written with the rest
+	Lifetime            Lifetime              // the releases that serve the version
+	Deprecated          string                // warning for clients; empty: not deprecated, or derived from Lifetime
+	Replacement         meta.GroupVersionKind // what clients should use instead, for the warning; spec names
+	MissingSubresources []string              // subresources of the kind that the version does not serve; a status without its subresource is written with the object
 	Columns             []Column
-	Scale               *Scale            // where the size is in this version; nil: as the kind says
-	Fields              map[string]string // as those of a Spoke
-	OwnFields           []SelectableField // as those of a Spoke
+	Scale               *Scale            // paths of the scale subresource in this version; nil: those of the kind
+	Fields              map[string]string // see Spoke
+	OwnFields           []SelectableField // see Spoke
 
-	// Conversion is between the version and the hub, the one version without. nil
-	// in all versions: nothing converts, versions have one shape.
+	// Conversion returns the conversion between the version and the hub; it is nil for the hub. If
+	// it is nil for all versions, the kind has no conversions: the versions have the same
+	// structure.
 	Conversion func(s *schema.Schema, p names.Profile) (*Conversion, error)
 
-	goType reflect.Type // of a version from a Go struct, else nil
+	goType reflect.Type // the Go struct of the version; nil for custom kinds
 }
 
-// String names the version as apiVersions do, without the group that is the kind's.
+// String returns the version as in an apiVersion. The group is left out if it is the kind's.
 func (v *KindVersion) String() string {
 	return meta.GroupVersion{Group: v.Group, Version: v.Name}.String()
 }
 
-// Features are what callers can do with the objects of a kind beyond reading and
-// writing them.
+// Features are the capabilities of a kind beyond reading and writing objects.
 type Features struct {
-	Status       bool   // the sub-resource status exists; spec and status are written apart
-	Scale        *Scale // the sub-resource scale, or nil
+	Status       bool   // the status subresource exists; spec and status are written separately
+	Scale        *Scale // the scale subresource, or nil
 	Subresources []Subresource
 	Fields       []SelectableField
 
-	// ValidateName returns what is wrong with a name (or, with prefix, a
-	// generateName). nil: a DNS subdomain.
+	// ValidateName returns the violations of a name, or with prefix of a generateName. If it is
+	// nil, names must be DNS subdomains.
 	ValidateName func(name string, prefix bool) []string
 
-	// Allocator gives objects values that no other object of the kind may hold, such
-	// as addresses; nil: none.
+	// Allocator allocates values that are unique among the objects of the kind, such as addresses. It
+	// may be nil.
 	Allocator *Allocator
 }
 
-// Behavior is what a kind does with the trees of its objects beyond their schema.
-// The zero value is a plain stored object.
+// Behavior holds the hooks of a kind that work on untyped objects. The zero value is a kind of
+// plain stored objects. Hooks run concurrently for different requests.
 type Behavior struct {
-	// Upgrade fits a stored object, in place, that a release of the program wrote whose
-	// types had another shape: it moves what a field held that has another name or type
-	// now, deletes what nobody needs, and may give it another of the kind's versions. It
-	// sees the objects as they are stored, of any shape and version, also of today's, which it
-	// leaves as they are. With an error the object cannot be read. Upgrade is for kinds of
-	// Go structs; it is not asked as long as the store holds nothing of another shape.
+	// Upgrade modifies a stored object in place so that it fits the current Go types, if an earlier
+	// release of the program with other types wrote it: it moves values of renamed or retyped
+	// fields, deletes obsolete fields, and may change the apiVersion to another version of the
+	// kind. It is called with objects of any shape and version, and must not change objects that
+	// fit already. If it returns an error, the object cannot be read. Upgrade is only for kinds of
+	// Go structs, and runs only if the store holds objects of another shape.
 	Upgrade func(stored *meta.Object) error
 
-	// Default fills in what the schema's defaults cannot say. It runs on every
-	// write, after them.
+	// Default sets defaults that the schema cannot express. It runs on every write, after the
+	// defaults of the schema.
 	Default func(w *Change[meta.Object])
 
-	// Prepare fits an object to be written: clears what callers may not set,
-	// merges convenience fields. It does not run for sub-resources, whose Merge
-	// takes only what callers may set.
+	// Prepare readies an object for the write: it clears fields that clients may not set and merges
+	// convenience fields. It does not run for subresources, whose Merge copies only fields that
+	// clients may set.
 	Prepare func(w *Change[meta.Object])
 
-	// Validate adds the faults of the object beyond the schema's to w.
+	// Validate adds the violations that the schema does not find to w.
 	Validate func(w *Change[meta.Object])
 
-	// Changed reports whether a write raises metadata.generation. nil: anything
-	// but metadata and status changed.
+	// Changed reports whether a write increments metadata.generation. If it is nil, each change
+	// outside metadata and status does.
 	Changed func(w *Change[meta.Object]) bool
 
-	// GracePeriod returns how a delete goes on: the grace period in seconds that the
-	// object gets. nil: none, deleted at once.
+	// GracePeriod returns the grace period of a deletion, in seconds. asked is the period that the client
+	// requested, or nil. If Grace is nil, objects have no grace period.
 	GracePeriod func(obj *meta.Object, asked *int64) int64
 
-	// BeginDelete fits an object when its deletion begins and it stays for now.
+	// BeginDelete modifies an object whose deletion begins but which stays for now, for example
+	// because it has finalizers.
 	BeginDelete func(w *Change[meta.Object])
 
-	// RetainOnDelete reports whether a deleted object stays even without finalizers in
-	// its metadata.
+	// RetainOnDelete reports whether a deleted object stays although it has no finalizers in its metadata.
 	RetainOnDelete func(obj *meta.Object) bool
 
-	// Initial returns the objects that exist from the start of every server. One that
-	// is there already stays as it is.
+	// Initial returns objects that each server creates at start, unless they exist.
 	Initial func(p names.Profile) []*meta.Object
 
-	// Act makes the type virtual: nothing is stored, a POST calls Act and
-	// answers what it returns.
+	// Act makes the kind virtual: nothing is stored, and a POST is answered with the result of Act.
 	Act Act
 
-	// Read makes the type virtual: nothing is stored, a get or a list shows of the
-	// objects that it returns those that are asked for. They are the caller's own.
+	// Read makes the kind virtual: nothing is stored, and get and list requests select from the
+	// objects that Read returns. The caller owns the objects.
 	Read func(ctx context.Context) ([]*meta.Object, error)
 
-	// Warn returns warnings for the caller who wrote a valid object.
+	// Warn returns warnings about a valid object for the client that writes it.
 	Warn func(w *Change[meta.Object]) []string
 }
 
-// Allocator hands out values of which each belongs to one object of a kind at a time.
-// Values are the kind's own words. Who holds one is a record in the store, written
-// in one commit with the object, so that of all servers over a store one gives it.
-// An object that loses a value to another one meanwhile is made anew.
+// Allocator allocates values of which each may belong to one object of the kind at a time. The kind
+// defines what a value is. The server reserves a value with a record in the store that it commits
+// together with the object, so that servers which share a store never allocate a value twice. If
+// another write reserves the value first, the server allocates again.
 type Allocator struct {
 	// Held returns the values that an object holds.
 	Values func(obj *meta.Object) []string
 
-	// Allocate runs after Prepare, not for sub-resources. It gives an object what it
-	// lacks and returns faults for what it cannot have. An error says that nothing
-	// is left.
+	// Allocate sets missing values in a.Object and returns violations for values that the object
+	// cannot have. It runs after Prepare, but not for subresources. An error means that the pool is
+	// exhausted.
 	Allocate func(a *Allocation) ([]meta.StatusCause, error)
 
-	// Source is the type, by its spec name, of objects that say what else there is to
-	// give; zero: none do.
+	// Source is the resource, by spec names, whose objects extend the range of values. It is empty
+	// if there is none.
 	Source meta.GroupResource
 
-	// Initial returns, for the pool of services, the objects of Source that say what
-	// Allot gives without any: the server makes them, and makes them again if they go.
+	// Initial returns the objects of Source that describe the values which Allocate uses without any
+	// objects of Source; only the pool of services has them. The server creates them at start, and
+	// again if they are deleted.
 	Initial func(p names.Profile) []*meta.Object
 }
 
-// Allocation is an object that a pool is to give values to.
+// Allocation is a request to a Pool to allocate the values of an object.
 type Allocation struct {
-	Object, Old *meta.Object // Old is nil on create
+	Object, Old *meta.Object // Old is the stored object, nil on create
 
-	// Free reports whether nobody but Old holds a value.
+	// Free reports whether no object except Old holds a value.
 	Free func(value string) bool
 
-	// Sources are the objects of the pool's Source, if that is served, as this server
-	// sees them. They are shared: nobody changes them.
+	// Sources are the objects of the pool's Source as this server sees them; nil if Source is not
+	// served. They are shared and must not be modified.
 	Sources []*meta.Object
 }
 
-// SelectableField is a field that field selectors know beside metadata.name and
-// metadata.namespace. Path leads to a scalar; a missing or empty one reads as what Else
-// leads to, and without that as Absent.
+// SelectableField is a field that field selectors can use, in addition to metadata.name and
+// metadata.namespace. Path leads to a scalar. If the scalar is missing or empty, the value is read
+// at Else, and if that is missing, too, the value is Absent.
 type SelectableField struct {
 	Name     string
 	Path     []string // nil: Name split at dots
-	Fallback []string // nil: there is none
+	Fallback []string // nil: no alternative
 	Absent   string
 }
 
-// Subresource is an endpoint below an item. Update kinds (Merge) read and write
-// the item, acting ones (Act) answer a POST, and connecting ones (Connect) hand
-// requests on to another server.
+// Subresource is an endpoint below an object. A subresource with Merge reads and updates the
+// object; one with Act answers a POST; one with Connect forwards requests to another server.
 type Subresource struct {
 	Name string
 
-	// Merge takes what a caller may change through this endpoint from in into
-	// obj, a copy of the stored object, but for Metadata. The result goes through
-	// the same write function as any update.
+	// Merge copies the fields that clients may change through this subresource, except Metadata,
+	// from the request in to obj, a copy of the stored object. The result is written like any
+	// update.
 	Merge func(obj, in *meta.Object)
 
-	// Metadata are the fields of the item's metadata that callers may change
-	// through this endpoint, too: some of labels, annotations, finalizers and
-	// ownerReferences.
+	// Metadata lists the metadata fields that clients may also change through this subresource:
+	// some of labels, annotations, finalizers and ownerReferences.
 	Metadata []string
 
-	// Validate adds the faults of a write through this endpoint to w, beyond
-	// those that the kind's own Validate finds.
+	// Validate adds the violations of a write through this subresource to w, in addition to those
+	// that the Validate hook of the kind finds.
 	Validate func(w *Change[meta.Object])
 
-	// Body is the kind of the body, if that is not the item. Callers of a version of the
-	// item's kind have the version of the body that is in the same group and has the same
-	// name, if there is one, and else the hub, which Show makes and Merge takes. To an Act
-	// they may send any version, and it is checked by the rules of the kind, but for the
+	// Body is the kind of the request and response bodies; nil if it is the object itself. Clients
+	// of a version of the object use the version of Body with the same group and name, or the hub
+	// of Body if there is none; Show returns and Merge receives the hub. An Act accepts any served
+	// version of Body, and the server validates the body by the rules of Body, except for its
 	// metadata.
 	Body *Kind
 
-	// WriteOnly leaves only PUT.
+	// WriteOnly restricts the subresource to PUT.
 	WriteOnly bool
 
-	// Show makes the body that callers see from the item; nil: the item itself.
+	// Show returns the body that clients see for an object. If it is nil, they see the object
+	// itself.
 	Show func(obj *meta.Object) *meta.Object
 
-	// Act answers a POST, whose body is created as admission sees it.
+	// Act answers a POST. Admission sees the request as a create of the body.
 	Act Act
 
-	// Connect hands requests on. The object of the call is of the kind of Body, made of
-	// the query.
+	// Connect forwards requests. The object of the call has the kind of Body and is made from the
+	// query.
 	Connect *Connection
 }
 
-// Column is one column of the Table representation, behind that of the name. Type is
-// string, integer, number, boolean or date; columns with a Priority above 0 are shown
-// on demand (kubectl get -o wide).
+// Column is a column of the Table representation, after the column with the name. Type is string,
+// integer, number, boolean or date. Columns with a Priority above 0 are shown on demand (kubectl
+// get -o wide).
 type Column struct {
 	Name, Type, Format, Doc string
 	Priority                int
-	JSONPath                string                     // simple path, such as .spec.size, into what the version has
-	Cell                    func(obj *meta.Object) any // a value of the column's type; nil: what JSONPath leads to
+	JSONPath                string                     // simple path into the object in this version, such as .spec.size
+	Cell                    func(obj *meta.Object) any // returns a value of the column's type; nil: the value at JSONPath
 }
 
-// Act answers a request to a virtual type or an acting sub-resource. Of a review
-// it returns the object of the call with its status; nil is answered as a Status that
-// says Success.
+// Act answers a request to a virtual kind or an acting subresource. For a review it returns
+// call.Object with its status set. A nil result is answered with a Status of Success.
 type Act func(ctx context.Context, call *Call) (*meta.Object, error)
 
-// Call is a request to a virtual type or to an acting sub-resource.
+// Call is a request to a virtual kind or to an acting or connecting subresource.
 type Call struct {
 	Resource    meta.GroupVersionResource
 	Subresource string
@@ -301,16 +297,16 @@ type Call struct {
 	User        *meta.User
 	Object      *meta.Object // the body
 	DryRun      bool
-	Manager     string // the field manager of the caller
+	Manager     string // the client's field manager
 	Names       names.Profile
 	Warn        func(text string) // sends a warning to the caller
-	Client      Client            // of the server that is called
+	Client      Client            // client of the called server
 }
 
-// Client is what an Act reads and writes objects with, as the server itself: a part of
-// client.Client, which says more. Update goes through an acting sub-resource, too,
-// if that has a Merge; then nobody becomes the owner of what changes, and admission is not
-// asked again, since it was about the body.
+// Client reads and writes objects on behalf of the server itself; it is a part of client.Client,
+// which documents the methods. Update also writes through an acting subresource that has a Merge.
+// Such a write records no field manager and runs no admission, because admission has seen the body
+// of the call.
 type Client interface {
 	Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error)
 	List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error)
@@ -318,21 +314,20 @@ type Client interface {
 	Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o DeleteOptions) error
 }
 
-// DeleteOptions are the options of a delete from inside.
+// DeleteOptions are the options of a delete by the server itself.
 type DeleteOptions struct {
 	UID          string // precondition, if not empty
-	Version      string // precondition on resourceVersion, if not empty
-	Propagation  string // Background, Foreground, Orphan or empty for the default
+	Version      string // precondition on metadata.resourceVersion, if not empty
+	Propagation  string // Background, Foreground, Orphan, or empty for the default of the kind
 	GraceSeconds *int64
 }
 
-// Scale is where a kind keeps what the sub-resource scale shows: paths such as
-// .spec.replicas. Selector may be empty, or lead to a label selector as text or
-// as an object.
+// Scale holds the paths of the values that the scale subresource shows, such as .spec.replicas.
+// Selector may be empty, or lead to a label selector in the form of a string or an object.
 type Scale struct {
 	SpecReplicas, StatusReplicas, Selector string
 
-	// Body is the kind that callers see, whose hub is autoscaling/v1 Scale: see
-	// Subresource.Body. nil: that alone.
+	// Body is the kind that clients see, whose hub must be autoscaling/v1 Scale, see
+	// Subresource.Body. If it is nil, clients see only autoscaling/v1.
 	Body *Kind
 }

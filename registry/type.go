@@ -2,23 +2,23 @@ package registry
 
 import "orch.io/controlplane/api/meta"
 
-// Type tells of a resource type that a server serves: of a Kind under the names of
-// that server. It must not be changed.
+// Type describes a resource type of a server: a Kind under the server's naming profile. It must not
+// be modified.
 type Type struct {
 	Group, Kind, ListKind, Plural, Singular string // wire names
 	ShortNames, Categories                  []string
 	Namespaced                              bool
-	AllVersions                             []meta.GroupVersion // by priority, the most stable first; some may be in another group
-	ServedVersions                          []meta.GroupVersion // those that callers can name
-	HubVersion                              string              // of Group, that objects are in for hooks, admission and the clients in the process
-	Virtual                                 bool                // nothing of the type is stored, such as reviews
-	Closed                                  bool                // no objects may be created any more: the definition is being deleted
+	AllVersions                             []meta.GroupVersion // in order of priority, the most stable first; some may be in another group
+	ServedVersions                          []meta.GroupVersion // the versions that clients can use
+	HubVersion                              string              // the version in Group in which hooks, admission and clients in the process see objects
+	Virtual                                 bool                // objects are not stored, such as reviews
+	Closed                                  bool                // creates are rejected, because the CustomResourceDefinition is being deleted
 }
 
-// GroupResource returns the wire name of the type.
+// GroupResource returns the group and plural of the type, by wire names.
 func (t *Type) GroupResource() meta.GroupResource {
 	return meta.GroupResource{Group: t.Group, Resource: t.Plural}
 }
 
-// GroupKind returns the wire name of the kind.
+// GroupKind returns the group and kind of the type, by wire names.
 func (t *Type) GroupKind() meta.GroupKind { return meta.GroupKind{Group: t.Group, Kind: t.Kind} }

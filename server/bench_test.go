@@ -29,11 +29,11 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// Each benchmark runs a bare net/http handler that writes the same bytes beside
-// the server, in turns, and reports of-limit: the bare handler's time divided
-// by ours. Absolute figures of a shared machine mean little; the ratio holds.
+// Each benchmark alternates between the server and a bare net/http handler that writes the same
+// bytes, and reports of-limit: the time of the bare handler divided by the time of the server. On a
+// shared machine this ratio is stable, while absolute figures are not.
 
-// pair is a server and its limit, each behind a loopback socket.
+// pair is a server and the bare handler to compare it with, each behind a loopback socket.
 type pair struct {
 	ours, limit *httptest.Server
 	client      *http.Client
@@ -64,7 +64,7 @@ func (p *pair) get(b *testing.B, url string) {
 	_ = res.Body.Close()
 }
 
-// compare runs n requests on each side, in turns, and reports the ratio.
+// compare makes b.N requests to each side, in alternating rounds, and reports the ratio.
 func (p *pair) compare(b *testing.B, path string) {
 	var ours, limit time.Duration
 	const rounds = 8
@@ -144,8 +144,8 @@ func echo(body []byte) http.HandlerFunc {
 	}
 }
 
-// BenchmarkStart is Build to the first answered request, with all built-in
-// kinds and a memory store.
+// BenchmarkStart measures Build, the first request and Shutdown, with all built-in kinds and a
+// memory store.
 func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		s := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
@@ -172,8 +172,8 @@ func BenchmarkGet(b *testing.B) {
 	newPair(b, s, echo(fetch(b, s, path))).compare(b, path)
 }
 
-// BenchmarkGetFullChain is a GET through the usual access control: a user of
-// the token file, whom one of 1000 bindings of RBAC allows it.
+// BenchmarkGetFullChain measures a GET through the usual access control: a user of the token file,
+// whom one of 1000 role bindings allows the request.
 func BenchmarkGetFullChain(b *testing.B) {
 	users, err := tokenfile.Parse(strings.NewReader("alice,alice,1,devs\nroot,root,2,system:masters\n"))
 	if err != nil {
@@ -222,8 +222,8 @@ func BenchmarkList10k(b *testing.B) {
 	newPair(b, s, echo(fetch(b, s, path))).compare(b, path)
 }
 
-// BenchmarkWatchFanout1000 delivers one change to 1,000 watchers. The limit
-// writes the same event to 1,000 open answers.
+// BenchmarkWatchFanout1000 delivers one change to 1,000 watchers. The bare handler writes the same
+// event to 1,000 open responses.
 func BenchmarkWatchFanout1000(b *testing.B) {
 	const watchers = 1000
 	s := servertest.New(b)
@@ -270,7 +270,7 @@ func patch(b testing.TB, s *servertest.Server, body string) {
 	}
 }
 
-// audience is many clients that each read lines of a streamed answer.
+// audience is a number of clients, each of which reads lines of a streamed response.
 type audience struct {
 	cancel context.CancelFunc
 	got    chan struct{}
@@ -278,7 +278,7 @@ type audience struct {
 	done   sync.WaitGroup
 }
 
-// newAudience opens n streams and reads the lines that each begins with.
+// newAudience opens n streams and reads the initial lines of each.
 func newAudience(b *testing.B, p *pair, url string, n, initial int) *audience {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &audience{cancel: cancel, got: make(chan struct{}, n), size: n}
@@ -315,6 +315,7 @@ func newAudience(b *testing.B, p *pair, url string, n, initial int) *audience {
 	return a
 }
 
+// wait waits until every client has read one more line.
 func (a *audience) wait(b *testing.B) {
 	for range a.size {
 		select {
@@ -330,7 +331,7 @@ func (a *audience) close() {
 	a.done.Wait()
 }
 
-// bareHub writes one line to every open answer: what net/http can do.
+// bareHub is a bare net/http handler that writes the same line to every open response.
 type bareHub struct {
 	frame []byte
 	mu    sync.Mutex
@@ -377,8 +378,8 @@ func (h *bareHub) publish() {
 	h.next = make(chan struct{})
 }
 
-// BenchmarkCreateDurable128 is 128 clients who create objects in a Badger
-// directory. writes/fsync tells how many share one.
+// BenchmarkCreateDurable128 has 128 clients create objects in a Badger directory. writes/fsync is
+// the average number of writes that share an fsync.
 func BenchmarkCreateDurable128(b *testing.B) {
 	store, err := badgerstore.Open(badgerstore.Options{Dir: b.TempDir()})
 	if err != nil {
@@ -399,8 +400,8 @@ func BenchmarkCreateDurable128(b *testing.B) {
 	b.ReportMetric(float64(after.Commits-before.Commits)/float64(after.Fsyncs-before.Fsyncs), "writes/fsync")
 }
 
-// BenchmarkIdleWatcherBytes is what one watch that waits costs the server, in
-// process: bytes of memory, stacks included.
+// BenchmarkIdleWatcherBytes measures the memory of an idle in-process watch in bytes, including
+// stacks.
 func BenchmarkIdleWatcherBytes(b *testing.B) {
 	s := servertest.New(b)
 	measure := func() uint64 {
@@ -462,11 +463,12 @@ func BenchmarkApplyConfigMap(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		applyOne(b, s, "/api/v1/namespaces/default/configmaps/a", fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"n":"%d","value":%q}}`, n, strings.Repeat("x", 1024)))
+		applyBody(b, s, "/api/v1/namespaces/default/configmaps/a", fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"n":"%d","value":%q}}`, n, strings.Repeat("x", 1024)))
 	}
 }
 
-// deploymentBody has three containers with ten variables each; n is in one.
+// deploymentBody returns a Deployment with three containers of ten variables each. Only the first
+// variable of the first container depends on n.
 func deploymentBody(n int) string {
 	var containers []string
 	for c := range 3 {
@@ -486,11 +488,11 @@ func BenchmarkApplyDeployment(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		applyOne(b, s, "/apis/apps/v1/namespaces/default/deployments/a", deploymentBody(n))
+		applyBody(b, s, "/apis/apps/v1/namespaces/default/deployments/a", deploymentBody(n))
 	}
 }
 
-func applyOne(b testing.TB, s *servertest.Server, path, body string) {
+func applyBody(b testing.TB, s *servertest.Server, path, body string) {
 	b.Helper()
 	r, _ := http.NewRequest(http.MethodPatch, s.Host()+path+"?fieldManager=bench", bytes.NewReader([]byte(body)))
 	r.Header.Set("Content-Type", "application/apply-patch+yaml")
@@ -504,7 +506,7 @@ func applyOne(b testing.TB, s *servertest.Server, path, body string) {
 	}
 }
 
-// BenchmarkWritersOfOneObject has many patch one object in a directory.
+// BenchmarkWritersOfOneObject has many clients patch the same object in a Badger directory.
 func BenchmarkWritersOfOneObject(b *testing.B) {
 	for _, writers := range []int{1, 8, 32, 200} {
 		b.Run(strconv.Itoa(writers), func(b *testing.B) {

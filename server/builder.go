@@ -47,179 +47,192 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Builder says what a server is made of. Fill in its fields, Register kinds and
-// Build; an Authorizer is the one thing that has no default. A Builder is used once.
+// Builder configures and builds a Server. Set its fields, Register kinds and call Build. Only
+// Authorizer is required; every other field has a default. A Builder is for one server: after Build
+// has succeeded, create a new Builder for the next server.
 type Builder struct {
-	// Names chooses the words on the wire; zero is the product's own.
+	// Names selects the names on the wire, such as the names of API groups and labels. The zero
+	// Profile has the product's own names.
 	Names names.Profile
 
-	// Storage keeps the objects; nil is a new memory store. Build takes it
-	// over: Shutdown closes it, and so does a Build that fails.
+	// Storage stores the objects. If it is nil, Build creates a new memory store. Build takes
+	// ownership of the store: Shutdown closes it, and Build closes it when it fails.
 	Storage storage.Backend
 
-	// ServeIncompatible serves a store that holds what the kinds cannot show, as after a field was
-	// removed or has another type, instead of failing Build with a *StoredError. What
-	// does not fit stays in the store, unseen, until the field is written; an object that
-	// cannot be read at all can only be deleted.
+	// ServeIncompatible starts the server although stored objects do not fit their kinds, for example after
+	// a field was removed or its type changed. By default Build fails with a *StoredError. Data
+	// that does not fit stays in the store, hidden from clients, until the field is written again.
+	// An object that cannot be decoded at all can only be deleted.
 	ServeIncompatible bool
 
-	// Authenticators find out who calls; the first that knows decides, and a
-	// caller whom none knows is refused with 401. auth.AnonymousAccess among
-	// them lets callers without credentials in as system:anonymous. None at all
-	// means that everybody is anonymous.
+	// Authenticators identify the user of a request. They are called in order, and the first that
+	// recognizes the credentials decides. If none does, the request is refused with 401. Add
+	// auth.AnonymousAccess to serve requests without credentials as system:anonymous. If there are
+	// no Authenticators, every user is anonymous.
 	Authenticators []auth.Authenticator
 
-	// Authorizer decides what callers may do. There is no default: nil fails
-	// Build. auth.AllowAll is the explicit choice of no access control.
+	// Authorizer decides which requests a user may make. It is required: Build fails if it is nil.
+	// Use auth.AllowAll for a server without access control.
 	Authorizer auth.Authorizer
 
-	// Admission are plugins that change or refuse writes, in order, in the place
-	// that plugins.Table gives them among the built-in ones.
+	// Admission lists the program's own admission plugins, which change or refuse writes. They run
+	// in this order, at the position among the built-in plugins that plugins.Table gives them.
 	Admission []admission.Plugin
 
-	// AdmissionOptions choose and configure plugins, the built-in ones and those of
-	// Admission, by name.
+	// AdmissionOptions enables, disables and configures admission plugins by name, both the
+	// built-in plugins and those in Admission.
 	AdmissionOptions admission.Options
 
-	// OnStart runs at the end of Build, before any request is answered: for
-	// objects that have to be there from the start. An error fails Build.
+	// OnStart functions run in order at the end of Build, before the server answers requests, to
+	// create objects that must exist from the start. If one of them returns an error, Build fails.
 	OnStart []func(context.Context, client.Client) error
 
-	// Controllers run beside the built-in controllers while Run runs; of several servers over
-	// one store one runs each, unless its field EveryServer is set.
+	// Controllers run beside the built-in controllers while Run runs. If several servers share the
+	// store, each controller runs in one of them at a time, unless its field EveryServer is set.
 	Controllers []client.Controller
 
-	// RunControllers chooses the built-in controllers that run, see ControllerNames: "*" is
-	// all, "NAME" is one, "-NAME" leaves one out, wherever it stands, and "envtest" is those
-	// that do what the field's API server does by itself: no namespace is emptied, nothing
-	// is collected, no account is made. None is "*". Of Controllers all run but those that
-	// "-NAME" leaves out.
+	// RunControllers selects the built-in controllers that run, by the names that ControllerNames
+	// returns. "*" selects all of them, "NAME" selects a single controller, and "-NAME" excludes a
+	// controller, wherever it stands in the list. "envtest" selects the controllers that run inside
+	// the field's API server; the others run in other processes there, so that with "envtest" alone
+	// namespaces are not emptied, no garbage is collected and no service accounts are created. An
+	// empty list means "*". The program's own Controllers run unless "-NAME" excludes them.
 	RunControllers []string
 
-	// Handlers serve further paths, such as issuer discovery, behind
-	// authentication and authorization. Keys are exact paths, or prefixes if
-	// they end in a slash; meta.UserFrom(r.Context()) is who calls. An answer may take
-	// Limits.RequestTime, or what http.ResponseController.SetWriteDeadline gives the writes
-	// that follow: a long one sets it before each of them, so that a caller who does not read
-	// is still cut off.
+	// Handlers serve additional paths, such as issuer discovery, behind authentication and
+	// authorization. A key is an exact path, or a path prefix if it ends in a slash.
+	// meta.UserFrom(r.Context()) returns the user.
+	//
+	// A response must be written within Limits.RequestTime. A handler that takes longer calls
+	// http.ResponseController.SetWriteDeadline before each write, so that the server still
+	// disconnects a client that does not read.
 	Handlers map[string]http.Handler
 
-	// Connector is the way to nodes and pods, such as a nodeagent.Connector. nil:
-	// there is none, and what leads there (log, exec, attach, portforward, proxy) is 503.
+	// Connector connects the server to nodes and pods; see nodeagent.Connector. If it is nil,
+	// requests that need a connection (log, exec, attach, portforward, proxy) fail with 503.
 	Connector Connector
 
-	// ServiceResolver finds the endpoints of services that the server calls, such as those
-	// of webhooks and aggregated API servers. If it is nil or returns an empty Endpoint, the
-	// Service object decides: its clusterIP or external name, or one of its ready endpoints.
+	// ServiceResolver finds the endpoints of services that the server calls, such as webhooks and
+	// aggregated API servers. If it is nil or returns an empty Endpoint, the Service object
+	// decides: its clusterIP or external name, or a ready endpoint.
 	ServiceResolver ServiceResolver
 
-	// Advertise is where other machines reach the server; package access sets it to what it
-	// publishes. Where several servers may be over the store (storage.Shared), the server tells
-	// so by a Lease in the system namespace, from Run until it is drained or shut down. The Leases
-	// of servers that were killed are removed by the controller of package access.
+	// Advertise is the address at which other machines reach the server. Package access sets it to
+	// the address that it publishes. If several servers may share the store (storage.Shared), the
+	// server announces the address by a Lease in the system namespace, from Run until it is drained
+	// or shut down. A controller of package access removes the Leases of servers that were killed.
 	Advertise netip.AddrPort
 
-	// Limits bounds what callers can cost; zero fields have defaults.
+	// Limits bounds the cost of requests. Its zero fields have defaults.
 	Limits Limits
 
-	// What an operator sees.
+	// Observability.
 
-	// Logger receives what an operator should know; nil discards.
+	// Logger receives messages for the operator. If it is nil, they are discarded.
 	Logger *slog.Logger
 
-	// Audit receives what happens; nil records nothing. If it has a method Check,
-	// as an audit.Log has, the health endpoints tell whether it is degraded; if it
-	// is a prometheus.Collector, /metrics shows what it counts.
+	// Audit records requests and their outcomes. If it is nil, nothing is recorded. If it has a
+	// method Check, like audit.Log, the health endpoints report when it is degraded. If it is a
+	// prometheus.Collector, /metrics includes its metrics.
 	Audit auth.Auditor
 
-	// Checks are health checks beside the server's own, by name.
+	// Checks are additional health checks by name.
 	Checks map[string]func(context.Context) error
 
-	// Metrics is where metrics are registered; nil is a private registry.
-	// Either way /metrics shows them. One registry is for one server: those of a Build
-	// that failed are taken back, those of a server that ended stay.
+	// Metrics is the registry of the server's metrics; /metrics shows everything in it. If it is
+	// nil, the server has a private registry. Use a registry for one server only: a Build that
+	// fails unregisters its metrics, but the metrics of a server that was shut down stay.
 	Metrics *prometheus.Registry
 
-	// Release is the release whose versions of kinds are served, such as "1.22": what is
-	// introduced later is not, nor what is removed by then. Objects are stored such that
-	// the release before can read them, and those that any release has stored are read.
-	// It decides which features are on, too. The oldest one is 1.15; empty is the newest.
+	// Release selects the Kubernetes release whose API versions are served, such as "1.22". A
+	// version of a kind is served if it was introduced in that release or before, and not removed
+	// by then. Release also decides the defaults of feature gates. Objects are stored so that the
+	// previous release can read them, and objects that any release has stored can be read. The
+	// oldest supported release is 1.15. Empty means the newest.
 	//
-	// Where the admission plugin PodSecurityPolicy is enabled its policies are served in
+	// If the admission plugin PodSecurityPolicy is enabled, the kind PodSecurityPolicy is served in
 	// every release.
 	Release string
 
-	// Features switches features on and off by the names of their gates, and by AllAlpha
-	// and AllBeta those of a stage that are not named themselves. What is not set is as
-	// features.Gates says. To switch off what is on for good fails Build.
+	// Features turns features on or off by the names of their gates. The names AllAlpha and AllBeta
+	// set all gates of that stage that are not set themselves. Gates that are not set have the
+	// default that features.Gates lists. Build fails if a feature is turned off that is always on.
 	Features map[string]bool
 
-	// Gates are those of the program's own features, which kinds name in the tag word gate
-	// and the program asks for by Enabled.
+	// Gates are the feature gates of the program itself. Kinds refer to them in the struct tag word
+	// gate, and the program queries them with Enabled.
 	Gates []features.Gate
 
-	// Serving is what few programs change.
+	// Serving has settings that few programs change.
 	Serving Serving
 
 	kinds    []*registry.Kind
 	client   objects.Client
-	plugins  []*manager.Plugin // the controllers of admission plugins
+	plugins  []*manager.Plugin // queues of the controllers that admission plugins have; by Build
 	resolver *serviceresolver.Resolver
-	shown    *metrics.Registry // what /metrics shows
-	limits   Limits            // with defaults; by Build
-	stored   storage.Backend   // Storage, measured; by Build
-	built    bool              // a server was made of it
+	shown    *metrics.Registry // the registry behind /metrics; by Build
+	limits   Limits            // Limits with its defaults; by Build
+	stored   storage.Backend   // Storage with metrics; by Build
+	built    bool              // Build has succeeded
 
 	features *features.Set // by Build
 }
 
-// Serving is how requests are answered. A zero field means what its comment says.
+// Serving configures how requests are answered. The comment of each field describes its zero value.
 type Serving struct {
-	// FlowControl says how requests share Limits.InFlight. A fault in it fails Build.
-	// nil is flowcontrol.Default and, if the kinds of flow control are registered, what
-	// their objects say from then on.
+	// FlowControl configures how requests share Limits.InFlight. Build fails if it is invalid. If
+	// it is nil, the server starts with flowcontrol.Default and, if the kinds of flow control are
+	// registered, follows their objects from then on.
 	FlowControl *flowcontrol.Config
 
-	// GzipFrom is the length in bytes from which on an answer is compressed with
-	// gzip, for callers who accept that; watches never are. Zero is 128 KiB, and
-	// only for callers on other machines: on loopback it costs more than it saves.
-	// Negative is never.
+	// GzipFrom is the size in bytes from which responses are compressed with gzip if the client
+	// accepts it. Watches are never compressed. Zero means 128 KiB, and only for clients on other
+	// machines: on loopback, compression costs more than it saves. A negative value disables
+	// compression.
 	GzipFrom int
 
-	// Version is what /version tells as gitVersion; empty is that of Builder.Release.
+	// Version is the gitVersion that /version reports. Empty means the version of Builder.Release.
 	Version string
 
-	// ShowHiddenMetricsFor is the minor release before this one, such as "1.36", to have
-	// /metrics show what was hidden since: for dashboards that are late. Empty: it is not.
-	// Any other release fails Build.
+	// ShowHiddenMetricsFor makes /metrics show the metrics that were hidden since the previous
+	// minor release, for dashboards that still need them. The value is that release, such as
+	// "1.36"; Build fails for any other. Empty means that hidden metrics are not shown.
 	ShowHiddenMetricsFor string
 
-	// LivezGrace is how long after the start /livez ignores failing checks
-	// other than ping. Zero: not at all.
+	// LivezGrace is the time after the start during which /livez ignores failing checks other than
+	// ping. Zero means that no failure is ignored.
 	LivezGrace time.Duration
 
-	// RuntimeConfig says what of the registered kinds is served. A key is a version, such
-	// as "apps/v1", or "v1" of the core group; one resource of it, "apps/v1/deployments";
-	// "api/ga", "api/beta" or "api/alpha", all versions of that stability; "api/legacy",
-	// those of the core group but v1; or "api/all". Names are those on the wire. A value
-	// is "true", "false", or empty, which is true. Of several keys the most specific
-	// counts; what none speaks of is served. Unknown keys fail Build.
+	// RuntimeConfig enables and disables versions and resources of the registered kinds. A key is
+	// one of the following, with names as they are on the wire:
 	//
-	// A kind of which no version is left is not there for callers, and what works on it does
-	// without. Its names stay its own, so that no definition gets them, and so does what is
-	// stored of it: that is there when the kind is served again, unless its namespace is
-	// deleted meanwhile. Kinds of definitions that the server holds are served as those say.
+	//	apps/v1, v1                   a version, here also of the core group
+	//	apps/v1/deployments           a resource of a version
+	//	api/ga, api/beta, api/alpha   all versions of that stability
+	//	api/legacy                    all versions of the core group except v1
+	//	api/all                       all versions
+	//
+	// A value is "true", "false" or empty, which means true. If several keys apply, the most
+	// specific key decides. A version to which no key applies is served, unless it is an optional
+	// beta version. Unknown keys fail Build.
+	//
+	// A kind without any enabled version is not served, and controllers that use it do without. Its
+	// names stay reserved, so that no CustomResourceDefinition can take them. Its stored objects
+	// are kept for when the kind is enabled again, unless their namespace is deleted meanwhile.
+	// RuntimeConfig does not apply to kinds that CustomResourceDefinitions define.
 	RuntimeConfig map[string]string
 
-	// ProxyCertificate returns the client certificate, with its key, that the servers which
-	// APIServices name know this one by. It is asked for each request, so that it should keep
-	// what it returns; after another one new connections are made, and those of before end
-	// with what runs on them. By it they believe the headers X-Remote-User, X-Remote-Uid,
-	// X-Remote-Group and X-Remote-Extra-, which tell who calls; access.Publish tells them
-	// so. nil: there is none, and they do not know who calls.
+	// ProxyCertificate returns the client certificate, with its key, that this server presents to
+	// aggregated API servers (the servers of APIServices). They trust the certificate and therefore
+	// the headers X-Remote-User, X-Remote-Uid, X-Remote-Group and X-Remote-Extra-, which identify
+	// the user; access.Publish publishes the names of these headers and the CA. The function is
+	// called for each request and should cache its result. When it returns a different certificate,
+	// the server makes new connections; the old connections close when their requests end. If
+	// ProxyCertificate is nil, aggregated API servers cannot identify the user.
 	ProxyCertificate func() (*tls.Certificate, error)
 }
 
+// flowControl returns Serving.FlowControl or its default.
 func (b *Builder) flowControl() flowcontrol.Config {
 	if b.Serving.FlowControl != nil {
 		return *b.Serving.FlowControl
@@ -227,7 +240,8 @@ func (b *Builder) flowControl() flowcontrol.Config {
 	return flowcontrol.Default(b.Names)
 }
 
-// Register adds kinds. What is wrong with them is reported by Build.
+// Register adds kinds to the server. It copies them, so that later changes to the arguments have no
+// effect; see Kind. Build reports invalid kinds.
 func (b *Builder) Register(kinds ...*registry.Kind) {
 	for _, k := range kinds {
 		if k != nil {
@@ -237,9 +251,9 @@ func (b *Builder) Register(kinds ...*registry.Kind) {
 	}
 }
 
-// Kind returns the registered kind of a spec group and name, nil if there is none. It
-// is this server's own, and what is changed in it before Build holds: a built-in kind
-// gets a further sub-resource, or another pool.
+// Kind returns the registered kind with the given group, as the specification names it, and kind
+// name, or nil. The result belongs to this Builder and may be changed before Build, for example to
+// add a subresource to a built-in kind or to replace its pool:
 //
 //	b.Register(builtin.Kinds()...)
 //	b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: network}.Pool()
@@ -251,21 +265,21 @@ func (b *Builder) Kind(group, name string) *registry.Kind {
 	return b.kinds[i]
 }
 
-// Client returns a client that works once the server is built, for parts that
-// the server is built from, such as an authorizer that reads roles. Until then
-// its methods fail with 503.
+// Client returns a client for parts that the server is built from, such as an authorizer that reads
+// roles. The client works as soon as Build has loaded the store; until then its methods fail with
+// 503.
 func (b *Builder) Client() client.Client { return &b.client }
 
-// Build makes the server and loads what the store holds. It reports every
-// fault of the configuration and of the kinds at once, joined, and a *NamesError
-// if the store was filled under other names. The server answers requests as soon
-// as Build returns; its controllers start with Run.
+// Build creates the server and loads the store. If the configuration or the kinds are invalid, the
+// error joins everything that is wrong with them. If the store was filled with a different names
+// profile, the error is a *NamesError. The server answers requests as soon as Build returns; its
+// controllers start with Run.
 //
-// Storage belongs to Build from the call on: when it fails, for whatever reason,
-// the store is closed. A Builder that has made a server makes no other one.
+// Build owns Storage from the moment it is called: if Build fails for any reason, it closes the
+// store. After Build has succeeded, further calls fail.
 func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if b.built {
-		return nil, errors.New("this Builder has made a server: a further one takes a Builder of its own")
+		return nil, errors.New("Build called twice: create a new Builder")
 	}
 	if !isNil(b.Storage) {
 		defer func() {
@@ -281,7 +295,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	}()
 	faults := b.faults()
 	var s *Server
-	types, unserved := b.served(func(ctx context.Context) ([]*meta.Object, error) { return s.health.Components(ctx) })
+	types, unserved := b.servedTypes(func(ctx context.Context) ([]*meta.Object, error) { return s.health.Components(ctx) })
 	faults = append(faults, unserved...)
 	plugs := b.pluginFaults()
 	faults = append(faults, plugs...)
@@ -321,12 +335,12 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	return s, err
 }
 
-// showMetrics makes what metrics are registered with.
+// showMetrics creates the registry that the server's metrics are registered with.
 func (b *Builder) showMetrics() (err error) {
 	if b.Metrics == nil {
 		b.Metrics = prometheus.NewRegistry()
 	}
-	r, _ := b.release() // a fault of it fails Build
+	r, _ := b.release() // faults reports its error
 	show := b.Serving.ShowHiddenMetricsFor
 	if err := metrics.CheckShow(r, show); err != nil {
 		return fmt.Errorf("Serving.ShowHiddenMetricsFor: %w", err)
@@ -335,7 +349,8 @@ func (b *Builder) showMetrics() (err error) {
 	return err
 }
 
-// admission makes the chain of the plugins.
+// admission builds the chain of the admission plugins. The controllers of plugins are added to
+// b.plugins.
 func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.PluginContext{
 		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Rules: b.rules(), Client: &b.client, Accounting: objects.Admitted{Client: &b.client}, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
@@ -351,7 +366,7 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	})
 }
 
-// newServer makes a server of the parts that need nothing of the store.
+// newServer creates the server with the parts that do not depend on the content of the store.
 func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 	b.limits = b.Limits.withDefaults()
 	s = &Server{
@@ -397,7 +412,8 @@ func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 	return s, err
 }
 
-// open loads what the store holds and makes the parts that stand on it.
+// open loads the store and creates the parts that depend on its content. If it fails after the
+// store was loaded, it shuts the server down.
 func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, chain *admission.Chain) (*Server, error) {
 	s.catalog.Register(types...)
 	if err := s.stamp(ctx); err != nil {
@@ -433,7 +449,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		Names: s.names, Version: s.version, Types: s.catalog.Types, Aggregator: s.aggregator, Paths: slices.Collect(maps.Keys(s.handlers)),
 	}
 	if err := s.objects.ReserveHeld(ctx); err != nil {
-		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
+		s.log.Error("unique values could not be reserved; other servers may allocate them again", "error", err)
 	}
 	err = s.objects.Bootstrap(ctx, s.client)
 	if f, ok := s.flowObjects(); ok && err == nil {
@@ -442,7 +458,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if n, ok := s.serviceNetworks(); ok && err == nil {
 		err = n.Start(ctx, s.client)
 	}
-	if s.registers() && err == nil {
+	if s.createsAPIServices() && err == nil {
 		err = s.aggregator.Register(ctx, s.client)
 	}
 	for _, prepare := range b.OnStart {
@@ -453,7 +469,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if err != nil {
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
-	s.tellUnserved()
+	s.logUnserved()
 	return s, nil
 }
 
@@ -472,20 +488,20 @@ func (s *Server) newHealth(b *Builder) *health.Handler {
 		Audit: b.Audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.errors.Report,
 	}
 	if s.aggregator != nil {
-		o.Aggregator, o.Registers, o.Observes = s.aggregator, s.registers(), s.manager.Has("apiservice-availability")
+		o.Aggregator, o.Registers, o.Observes = s.aggregator, s.createsAPIServices(), s.manager.Has("apiservice-availability")
 	}
 	return health.New(o)
 }
 
-// load reads what the store holds, and refuses what the types cannot show unless it is
-// to be kept.
+// load opens the store and loads the caches. It returns a *StoredError if stored objects do not fit
+// the types and ServeIncompatible is not set.
 func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (*objects.Records, error) {
 	records, err := objects.OpenRecords(ctx, b.stored, types, s.log)
 	if err != nil {
 		return nil, err
 	}
 	if err := records.Begin(ctx); err != nil {
-		return nil, fmt.Errorf("beginning the store: %w", err)
+		return nil, fmt.Errorf("initializing the store: %w", err)
 	}
 	if s.hub, err = objectcache.Open(ctx, records.Store(), objectcache.Options{
 		Retain: b.limits.History, MaxBytes: b.limits.HistoryBytes, OnPanic: func(p any) { s.errors.Panic("storage", p) },
@@ -503,13 +519,14 @@ func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (
 	return records, nil
 }
 
-// served returns the types that the server has, and what is wrong with what the Builder says
-// of them.
-func (b *Builder) served(components func(context.Context) ([]*meta.Object, error)) ([]*resource.Type, []error) {
+// servedTypes returns the types of the registered kinds, with their served versions and features
+// applied, and everything that is wrong with the kinds, the features and RuntimeConfig. components
+// lists the ComponentStatuses.
+func (b *Builder) servedTypes(components func(context.Context) ([]*meta.Object, error)) ([]*resource.Type, []error) {
 	serving, faults := b.runtimeConfig()
 	release := b.Release
 	if _, err := b.release(); err != nil {
-		release = "" // that is told
+		release = "" // faults reports the error
 	}
 	set, err := features.New(release, b.Features, b.Gates...)
 	b.features = set
@@ -526,8 +543,8 @@ func (b *Builder) served(components func(context.Context) ([]*meta.Object, error
 	return types, faults
 }
 
-// compile makes the types of the registered kinds. components reads what the server
-// stands on; it belongs to one server and is not kept in the Builder's kind.
+// compile compiles the registered kinds. components implements the kind ComponentStatus; it is set
+// in a copy of the kind, because it belongs to one server.
 func (b *Builder) compile(components func(context.Context) ([]*meta.Object, error)) ([]*resource.Type, error) {
 	var types []*resource.Type
 	var faults []error
@@ -535,7 +552,7 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 	seenKind := map[meta.GroupKind]bool{}
 	for i, k := range b.kinds {
 		if k == nil {
-			faults = append(faults, fmt.Errorf("Register: kind %d of those registered is nil", i+1))
+			faults = append(faults, fmt.Errorf("Register: kind %d is nil", i+1))
 			continue
 		}
 		if k.Group == "" && k.Kind == "ComponentStatus" && k.Read == nil {
@@ -559,36 +576,4 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 		faults = append(faults, err)
 	}
 	return types, errors.Join(faults...)
-}
-
-// stamp marks the store with the naming profile, or refuses a store that was
-// filled under another, or only in part.
-func (s *Server) stamp(ctx context.Context) error {
-	if _, err := s.backend.Get(ctx, storage.IncompleteKey, 0); !errors.Is(err, storage.ErrNotFound) {
-		if err == nil {
-			err = errors.New("a copy into it has not ended, so that it has a part of its data; copy again")
-		}
-		return fmt.Errorf("looking at the store: %w", err)
-	}
-	st, ok := s.backend.(storage.Stamper)
-	if !ok {
-		return nil
-	}
-	found, err := st.Stamp(ctx, "names", s.names.String())
-	if err != nil {
-		return fmt.Errorf("stamping the store: %w", err)
-	}
-	if found != s.names.String() {
-		return &NamesError{Store: found, Server: s.names.String()}
-	}
-	return nil
-}
-
-// NamesError says that a store was filled under other names than the server's.
-// What it holds cannot be served under these.
-type NamesError struct{ Store, Server string }
-
-// Error implements error.
-func (e *NamesError) Error() string {
-	return fmt.Sprintf("the store was filled with %q names, this server uses %q", e.Store, e.Server)
 }

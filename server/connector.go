@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Connector connects a server to the targets of sub-resources such as log, exec and proxy: agents of
+// Connector connects a server to the targets of subresources such as log, exec and proxy: agents of
 // nodes, pods and services.
 type Connector interface {
 	// Connect returns the scheme and host of a target and the transport to it. The transport must

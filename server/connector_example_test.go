@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// remote reaches whatever has an address. It trusts all who may write lamps.
+// remote connects to any address. It trusts every user who may write lamps.
 type remote struct{ http.RoundTripper }
 
 func (c remote) Connect(_ context.Context, to *registry.Target) (*url.URL, http.RoundTripper, error) {
@@ -23,20 +23,20 @@ func (c remote) Connect(_ context.Context, to *registry.Target) (*url.URL, http.
 
 var _ server.Connector = remote{}
 
-// View is what is asked of the page of a lamp.
+// View has the parameters of a request to the page of a lamp.
 type View struct {
 	meta.TypeMeta `json:",inline"`
 	Path          string `json:"path,omitempty"`
 }
 
-// A sub-resource hands requests on to what an object stands for.
+// A subresource proxies requests to the device that an object represents.
 func ExampleConnector() {
 	lamp := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "the lamp shows", r.URL, r.Header.Get("Authorization"))
 	}))
 	defer lamp.Close()
 	page := registry.Connection{Style: registry.Proxies, Target: func(ctx context.Context, call *registry.Call) (*registry.Target, error) {
-		at, err := url.Parse(lamp.URL) // of the object that call.Key names
+		at, err := url.Parse(lamp.URL) // a real kind would read it from call.Object
 		if err != nil {
 			return nil, err
 		}

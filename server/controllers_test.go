@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// configMapController works on the names of ConfigMaps.
+// configMapController adds a controller whose keys are the names of ConfigMaps.
 func configMapController(reconcile func(name string) (time.Duration, error)) func(*server.Builder) {
 	return func(b *server.Builder) {
 		b.Controllers = []client.Controller{{
@@ -30,8 +30,8 @@ func configMapController(reconcile func(name string) (time.Duration, error)) fun
 	}
 }
 
-// TestControllerGoesOnWithoutItsSlowestKey: one key waits for what another brings.
-func TestControllerGoesOnWithoutItsSlowestKey(t *testing.T) {
+// TestSlowKeyDoesNotBlockOtherKeys reconciles a key that waits until another key is reconciled.
+func TestSlowKeyDoesNotBlockOtherKeys(t *testing.T) {
 	begun, quick := make(chan struct{}), make(chan struct{})
 	s := servertest.New(t, configMapController(func(name string) (time.Duration, error) {
 		switch name {
@@ -50,9 +50,9 @@ func TestControllerGoesOnWithoutItsSlowestKey(t *testing.T) {
 	s.Settle()
 }
 
-// TestControllerPauses: a key that fails is tried again after growing pauses, up to
-// half a minute; a change of the object starts over.
-func TestControllerPauses(t *testing.T) {
+// TestFailingKeyIsRetriedWithBackoff retries a key that fails after growing pauses, up to half a
+// minute. A change of the object resets the backoff.
+func TestFailingKeyIsRetriedWithBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
 		s := servertest.New(t, configMapController(func(name string) (time.Duration, error) {

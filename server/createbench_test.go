@@ -19,19 +19,19 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// BenchmarkCreate is eight clients who create ConfigMaps.
+// BenchmarkCreate has eight clients create ConfigMaps.
 func BenchmarkCreate(b *testing.B) {
 	benchCreate(b, "/api/v1/namespaces/default/configmaps", func(i int) string { return configMap(fmt.Sprint("n", i), 200) })
 }
 
-// BenchmarkCreateService is eight clients who create Services, each of which takes an
-// address and a port of the nodes.
+// BenchmarkCreateService has eight clients create Services, each of which takes an address and a
+// node port.
 func BenchmarkCreateService(b *testing.B) {
 	benchCreate(b, apitest.ServicesPath, func(i int) string { return apitest.NewService(fmt.Sprint("n", i), `,"type":"NodePort"`) })
 }
 
-// benchCreate creates objects in memory and in a directory, and asks a bare handler
-// that answers with the same bytes in turns with it.
+// benchCreate creates objects in a memory store and in a Badger directory, alternating with a bare
+// handler that answers with the same bytes.
 func benchCreate(b *testing.B, path string, body func(i int) string) {
 	stores := map[string]func(b *testing.B) storage.Backend{
 		"memory":    func(*testing.B) storage.Backend { return memstore.New(memstore.Options{}) },
@@ -88,7 +88,7 @@ func benchCreate(b *testing.B, path string, body func(i int) string) {
 	}
 }
 
-// do creates the object of a number, or deletes it if there is no body.
+// do creates the object with number i, or deletes it if body is nil.
 func (p *pair) do(b *testing.B, method, url string, body func(i int) string, i int) {
 	text := ""
 	if body == nil {

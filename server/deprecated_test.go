@@ -18,9 +18,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// annotated is an auditor, and the trail of every request, that keeps annotations.
+// annotated is an auditor, and the trail of every request, that records annotations.
 type annotated struct {
-	loud // but for the end
+	loud // for the methods that do nothing
 	mu   sync.Mutex
 	seen map[string]string
 }
@@ -46,8 +46,8 @@ func (a *annotated) take() map[string]string {
 	return out
 }
 
-// TestDeprecationSignals: who asks for a deprecated version is warned, the audit is told,
-// and a metric names the release that drops it, if one is known.
+// TestDeprecationSignals requests deprecated versions: the response has a warning, the audit record
+// has an annotation, and a metric names the release that removes the version, if it is known.
 func TestDeprecationSignals(t *testing.T) {
 	for _, profile := range []names.Profile{names.Kubernetes, names.Orch} {
 		trail := &annotated{seen: map[string]string{}}
@@ -77,7 +77,7 @@ func TestDeprecationSignals(t *testing.T) {
 			{rbac, "v1beta1", "clusterroles", rbac + "/v1beta1 ClusterRole is deprecated in v1.17+, unavailable in v1.22+; use " + rbac + "/v1 ClusterRole", "1.22"},
 			{rbac, "v1", "clusterroles", "", ""},
 			{"batch", "v1beta1", "cronjobs", "batch/v1beta1 CronJob is deprecated in v1.21+, unavailable in v1.25+; use batch/v1 CronJob", "1.25"},
-			{"autoscaling", "v2beta1", "horizontalpodautoscalers", "", ""}, // not yet
+			{"autoscaling", "v2beta1", "horizontalpodautoscalers", "", ""}, // deprecated later than Release
 			{"example.com", "v1beta1", "sites", "example.com/v1beta1 Site is deprecated in v1.20+, unavailable in v1.30+; use example.com/v1 Site", "1.30"},
 			{"example.com", "v1beta2", "sites", "", ""},
 			{"example.com", "v1alpha1", "sites", "no more of this", ""},
@@ -86,7 +86,7 @@ func TestDeprecationSignals(t *testing.T) {
 		} {
 			got := a.Must(200, "GET", "/apis/"+c.group+"/"+c.version+"/"+c.resource, nil)
 			want, metric := map[string]string{}, `apiserver_requested_deprecated_apis{group="`+c.group+`",removed_release="`+c.removed+`",resource="`+c.resource+`",subresource="",version="`+c.version+`"} 1`
-			told := trail.take()
+			annotations := trail.take()
 			metrics := string(a.Must(200, "GET", "/metrics", nil).Raw)
 			if c.warning == "" {
 				assert.Empty(t, got.Header.Get("Warning"), c)
@@ -99,7 +99,7 @@ func TestDeprecationSignals(t *testing.T) {
 			if c.removed != "" {
 				want[profile.Wire(wellknown.RemovedRelease)] = c.removed
 			}
-			assert.Equal(t, want, told, c)
+			assert.Equal(t, want, annotations, c)
 		}
 	}
 }

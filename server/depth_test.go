@@ -16,8 +16,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// frames returns the functions of this project that a goroutine is in, those of
-// tests left out, the innermost first.
+// frames returns the functions of this module on the stack of the calling goroutine, innermost
+// first, without those of tests.
 func frames() (list []string) {
 	callers := make([]uintptr, 100)
 	more := true
@@ -31,18 +31,18 @@ func frames() (list []string) {
 	return list
 }
 
-// probed tells what is on the stack when it is asked to commit.
-type probed struct {
+// probedStore passes the stack of each Commit to a function.
+type probedStore struct {
 	storage.Backend
 	commit func([]string)
 }
 
-func (p *probed) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+func (p *probedStore) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	p.commit(frames())
 	return p.Backend.Commit(ctx, ws...)
 }
 
-// probedWriter tells what is on the stack when the body of an answer is written.
+// probedWriter passes the stack of each Write of a response body to a function.
 type probedWriter struct {
 	http.ResponseWriter
 	write func([]string)
@@ -53,12 +53,12 @@ func (p *probedWriter) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// TestWaysAreShort holds how many functions stand between the door and the store,
-// and between the door and the first byte of an answer: whoever debugs the server
-// reads them all.
-func TestWaysAreShort(t *testing.T) {
+// TestCallStacksAreShort bounds the number of functions between ServeHTTP and the commit in the
+// store, and between ServeHTTP and the first byte of a response. A developer who debugs the server
+// reads all of them.
+func TestCallStacksAreShort(t *testing.T) {
 	var stack []string
-	store := &probed{memstore.New(memstore.Options{}), func(s []string) { stack = s }}
+	store := &probedStore{memstore.New(memstore.Options{}), func(s []string) { stack = s }}
 	s := servertest.New(t, apitest.WithStorage(store))
 	var written []string
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -23,7 +23,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Lamp is a kind from a plain struct.
+// Lamp is a kind defined by a plain struct.
 type Lamp struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -36,7 +36,7 @@ func lamps() *registry.Kind {
 	return registry.Of(registry.Definition[Lamp]{Group: "example.com", Version: "v1", Scope: registry.Cluster})
 }
 
-// A server is a handler on any mux, below any prefix.
+// A server is an http.Handler that can be mounted on any mux, below any prefix.
 func ExampleBuilder() {
 	ctx := context.Background()
 	b := &server.Builder{Authorizer: auth.AllowAll}
@@ -65,7 +65,7 @@ func ExampleBuilder() {
 	// <nil>
 }
 
-// Build tells every fault at once.
+// Build reports all errors of the configuration at once.
 func ExampleBuilder_Build() {
 	type Broken struct {
 		meta.TypeMeta   `json:",inline"`
@@ -81,7 +81,7 @@ func ExampleBuilder_Build() {
 	// kind Broken.example.com (Go type server_test.Broken): version "v1": Go type server_test.Broken, field Size: tag schema, minimum: unknown word
 }
 
-// A server whose services get their addresses from a network of its own.
+// A server that allocates the addresses of services from its own network.
 func ExampleBuilder_Kind() {
 	ctx := context.Background()
 	b := &server.Builder{Authorizer: auth.AllowAll}
@@ -107,7 +107,7 @@ func ExampleBuilder_Kind() {
 	// <nil>
 }
 
-// A program works with the objects of its server without HTTP.
+// A program can access the objects of its server without HTTP.
 func ExampleServer_Objects() {
 	ctx := context.Background()
 	b := &server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}
@@ -136,7 +136,7 @@ func ExampleServer_Objects() {
 	// <nil>
 }
 
-// A program's own metrics are shown beside the server's.
+// A program can add its own metrics to /metrics.
 func ExampleServer_Metrics() {
 	ctx := context.Background()
 	s, err := (&server.Builder{Authorizer: auth.AllowAll}).Build(ctx)
@@ -155,7 +155,7 @@ func ExampleServer_Metrics() {
 	// true <nil>
 }
 
-// A body that is larger than allowed is refused.
+// A request body that is larger than the limit is refused.
 func ExampleLimits() {
 	ctx := context.Background()
 	b := &server.Builder{Authorizer: auth.AllowAll, Limits: server.Limits{Body: 1 << 10, History: time.Minute}}
@@ -180,8 +180,7 @@ func ExampleLimits() {
 	// <nil>
 }
 
-// A client in the same process watches without a socket; the watch ends with
-// the server.
+// A client in the same process can watch without a socket. The watch ends with the server.
 func ExampleServer_Transport() {
 	ctx := context.Background()
 	b := &server.Builder{Authorizer: auth.AllowAll}
@@ -216,8 +215,8 @@ func ExampleServer_Transport() {
 	// <nil>
 }
 
-// A server that leaves pods, volumes and claims to the test, as a bare API server does,
-// but removes what was deleted with its namespace.
+// A server that, like a bare API server, leaves pods, volumes and claims to the test, but empties
+// deleted namespaces.
 func ExampleControllerNames() {
 	b := &server.Builder{Authorizer: auth.AllowAll, RunControllers: []string{"envtest", "namespace"}}
 	s, err := b.Build(context.Background())

@@ -19,8 +19,8 @@ import (
 	"orch.io/controlplane/server/internal/manager"
 )
 
-// faults returns what is wrong with the fields of the Builder, each with the path to it.
-// What kinds, flow control and admission are made of tells its own.
+// faults returns an error for each invalid field of the Builder, beginning with the path to the
+// field. Kinds, flow control and admission are checked elsewhere.
 func (b *Builder) faults() (faults []error) {
 	if b.Authorizer == nil {
 		faults = append(faults, errors.New("no Authorizer: choose one, or auth.AllowAll for a server without access control"))
@@ -30,7 +30,7 @@ func (b *Builder) faults() (faults []error) {
 		value any
 	}{{"Storage", b.Storage}, {"Authorizer", b.Authorizer}, {"Connector", b.Connector}, {"Audit", b.Audit}} {
 		if part.value != nil && isNil(part.value) {
-			faults = append(faults, fmt.Errorf("%s is a %T that is nil: leave the field empty, or set it", part.field, part.value))
+			faults = append(faults, fmt.Errorf("%s is a nil %T: set it, or leave the field empty", part.field, part.value))
 		}
 	}
 	for i, a := range b.Authenticators {
@@ -43,7 +43,7 @@ func (b *Builder) faults() (faults []error) {
 			faults = append(faults, fmt.Errorf("%s[%d] is nil", "Prepare", i))
 		}
 	}
-	faults = append(faults, negative("Limits", b.Limits)...)
+	faults = append(faults, negativeFields("Limits", b.Limits)...)
 	if _, err := b.release(); err != nil {
 		faults = append(faults, err)
 	}
@@ -53,8 +53,8 @@ func (b *Builder) faults() (faults []error) {
 	return slices.Concat(faults, handlerFaults(b), b.checkFaults(), b.controllerFaults())
 }
 
-// isNil reports whether an interface holds nothing, or a pointer or a function that is
-// nil. A slice or a map may be empty: its methods work.
+// isNil reports whether an interface is nil or holds a nil pointer or function. Nil slices and maps
+// are not nil in this sense, because their methods may work.
 func isNil(v any) bool {
 	if v == nil {
 		return true
@@ -66,8 +66,8 @@ func isNil(v any) bool {
 	return false
 }
 
-// negative returns a fault for each field of a struct of numbers that is below zero.
-func negative(field string, of any) (faults []error) {
+// negativeFields returns an error for each negative number in a struct of numbers.
+func negativeFields(field string, of any) (faults []error) {
 	v := reflect.ValueOf(of)
 	for i := range v.NumField() {
 		if f := v.Field(i); f.CanInt() && f.Int() < 0 {
@@ -77,6 +77,8 @@ func negative(field string, of any) (faults []error) {
 	return faults
 }
 
+// handlerFaults returns an error for each key of b.Handlers that no request can match, and for each
+// nil handler.
 func handlerFaults(b *Builder) (faults []error) {
 	for _, at := range slices.Sorted(maps.Keys(b.Handlers)) {
 		clean := path.Clean(at)
@@ -86,11 +88,11 @@ func handlerFaults(b *Builder) (faults []error) {
 		why := ""
 		switch {
 		case !strings.HasPrefix(at, "/"):
-			why = "is no path: it must begin with a slash"
+			why = "is not a path: it must begin with a slash"
 		case clean != at:
-			why = fmt.Sprintf("is never asked for: no request has this path; did you mean %q?", clean)
+			why = fmt.Sprintf("never matches a request; did you mean %q?", clean)
 		case ownPath(at):
-			why = "is never asked: the server serves this path itself"
+			why = "never matches a request: the server serves this path itself"
 		case isNil(b.Handlers[at]):
 			why = "is nil"
 		default:
@@ -101,29 +103,31 @@ func handlerFaults(b *Builder) (faults []error) {
 	return faults
 }
 
-// ownPath reports whether all that a handler at a path could get is the server's own.
+// ownPath reports whether the server itself serves every path that a handler at this path could
+// match.
 func ownPath(at string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(at, "/"), "/")
 	switch first {
 	case "api", "apis", "openapi", "livez", "readyz", "healthz":
 		return true
 	}
-	// What is below these is not the server's.
+	// A handler can serve the paths below these.
 	return at == "/version" || at == "/metrics" || at == "/metrics/slis"
 }
 
-// checkName is what names of health checks look like, which are paths.
+// checkName matches valid names of health checks, which are parts of paths.
 var checkName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*(/[A-Za-z0-9])?)*$`)
 
+// checkFaults returns an error for each health check with an invalid name or without a function.
 func (b *Builder) checkFaults() (faults []error) {
 	own := health.OwnNames()
 	for _, name := range slices.Sorted(maps.Keys(b.Checks)) {
 		why := ""
 		switch {
 		case !checkName.MatchString(name):
-			why = "has no name that can stand in a path: letters, digits, dots, dashes, and slashes between them"
+			why = "is not a valid name: use letters, digits, dots and dashes, and slashes between them"
 		case slices.Contains(own, name):
-			why = "has the name of a check of the server's own"
+			why = "is the name of a built-in check"
 		case b.Checks[name] == nil:
 			why = "is nil"
 		default:
@@ -134,6 +138,8 @@ func (b *Builder) checkFaults() (faults []error) {
 	return faults
 }
 
+// controllerFaults returns an error for each controller without a unique name or without a
+// function.
 func (b *Builder) controllerFaults() (faults []error) {
 	seen := map[string]int{}
 	for i, c := range b.Controllers {
@@ -143,7 +149,7 @@ func (b *Builder) controllerFaults() (faults []error) {
 		case c.Name == "":
 			faults = append(faults, fmt.Errorf("%s.Name is empty", at))
 		case twice:
-			faults = append(faults, fmt.Errorf("%s.Name: %q is the name of Controllers[%d], too", at, c.Name, first))
+			faults = append(faults, fmt.Errorf("%s.Name: duplicate name %q, which Controllers[%d] also has", at, c.Name, first))
 		default:
 			seen[c.Name] = i
 		}
@@ -157,7 +163,7 @@ func (b *Builder) controllerFaults() (faults []error) {
 	return faults
 }
 
-// servedFaults returns what controllers of the Builder see that no kind is of.
+// servedFaults returns an error for each type of a controller that never causes an event.
 func (b *Builder) servedFaults(types []*resource.Type) (faults []error) {
 	resources := map[string]*resource.Type{}
 	definitions := false
@@ -167,13 +173,13 @@ func (b *Builder) servedFaults(types []*resource.Type) (faults []error) {
 			resources[v.Resource().GroupResource().String()] = t
 		}
 	}
-	known := manager.BuiltinNames() // what package access adds goes without kinds that a program leaves out
+	known := manager.BuiltinNames() // the controllers of package access work without kinds that the program leaves out
 	for i, c := range b.Controllers {
 		if slices.Contains(known, c.Name) {
 			continue
 		}
 		for j, r := range c.Types {
-			if why := b.unseen(r, resources, definitions); why != "" {
+			if why := b.neverSeen(r, resources, definitions); why != "" {
 				faults = append(faults, fmt.Errorf("Controllers[%d].Types[%d]: %s", i, j, why))
 			}
 		}
@@ -181,18 +187,19 @@ func (b *Builder) servedFaults(types []*resource.Type) (faults []error) {
 	return faults
 }
 
-// unseen returns why a controller never sees objects of a type. What definitions may
-// define while the server runs is not known yet.
-func (b *Builder) unseen(r meta.GroupResource, resources map[string]*resource.Type, definitions bool) string {
+// neverSeen returns why a controller never sees objects of a resource, or "". resources are the
+// types by wire name. If definitions is set, the server has CustomResourceDefinitions, and a
+// resource that is unknown may be defined later.
+func (b *Builder) neverSeen(r meta.GroupResource, resources map[string]*resource.Type, definitions bool) string {
 	wire := meta.GroupResource{Group: b.Names.Group(r.Group), Resource: r.Resource}
 	t := resources[r.String()]
 	switch {
 	case t != nil && t.Virtual:
-		return fmt.Sprintf("%s are not stored, so that nothing ever changes", r)
+		return fmt.Sprintf("%s are not stored and cause no events", r)
 	case t != nil:
 		return ""
 	case resources[wire.String()] != nil:
-		return fmt.Sprintf("no kind serves %s; did you mean %q? Types have the names that are on the wire", r, wire)
+		return fmt.Sprintf("no kind serves %s; did you mean %q? Types uses the names on the wire", r, wire)
 	case definitions && strings.Contains(r.Group, "."):
 		return ""
 	}
@@ -211,7 +218,7 @@ func (b *Builder) checkSelection() error {
 	return manager.Selection(b.RunControllers).Check(others...)
 }
 
-// pluginFaults returns what is wrong with the plugins of the Builder by themselves.
+// pluginFaults returns an error for each invalid plugin in b.Admission.
 func (b *Builder) pluginFaults() (faults []error) {
 	builtin := map[string]bool{}
 	for _, p := range plugins.Table() {
@@ -225,14 +232,14 @@ func (b *Builder) pluginFaults() (faults []error) {
 		case p.Name == "":
 			faults = append(faults, fmt.Errorf("%s.Name is empty", at))
 		case builtin[p.Name]:
-			faults = append(faults, fmt.Errorf("%s.Name: %q is the name of a plugin that every server has", at, p.Name))
+			faults = append(faults, fmt.Errorf("%s.Name: %q is the name of a built-in plugin", at, p.Name))
 		case twice:
-			faults = append(faults, fmt.Errorf("%s.Name: %q is the name of Admission[%d], too", at, p.Name, first))
+			faults = append(faults, fmt.Errorf("%s.Name: duplicate name %q, which Admission[%d] also has", at, p.Name, first))
 		default:
 			seen[p.Name] = i
 		}
 		if p.Mutate == nil && p.Validate == nil && p.Setup == nil {
-			faults = append(faults, fmt.Errorf("%s (%s) does nothing: it has neither Mutate nor Validate, nor a Setup that makes them", at, p.Name))
+			faults = append(faults, fmt.Errorf("%s (%s) has no effect: set Mutate, Validate, or a Setup that sets them", at, p.Name))
 		}
 	}
 	return faults

@@ -20,7 +20,8 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 )
 
-// TestGzip: who gets which answer compressed; what comes is the same.
+// TestGzip checks which responses are compressed, and that a compressed response has the same
+// content.
 func TestGzip(t *testing.T) {
 	build := func(from int) func(method, url, peer, accept string) *httptest.ResponseRecorder {
 		b := &Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, Serving: Serving{GzipFrom: from}}
@@ -62,20 +63,20 @@ func TestGzip(t *testing.T) {
 		zipped, vary, empty bool
 	}{
 		{"a long list", usual, "GET", list, remote, "gzip", true, true, false},
-		{"one that was put together", usual, "GET", table, remote, "gzip", true, true, false},
-		{"not asked for", usual, "GET", list, remote, "", false, true, false},
+		{"a pretty-printed list", usual, "GET", table, remote, "gzip", true, true, false},
+		{"not accepted", usual, "GET", list, remote, "", false, true, false},
 		{"refused", usual, "GET", list, remote, "gzip;q=0", false, true, false},
 		{"loopback", usual, "GET", list, local, "gzip", false, false, false},
 		{"in process", usual, "GET", list, "in-process", "gzip", false, false, false},
 		{"short", usual, "GET", item, remote, "gzip", false, false, false},
-		{"short, but told to", early, "GET", item, remote, "gzip", true, true, false},
+		{"short, from 1 byte on", early, "GET", item, remote, "gzip", true, true, false},
 		{"an error", early, "GET", item + "-not", remote, "gzip", true, true, false},
 		{"a document", early, "GET", doc, remote, "gzip", true, true, false},
 		{"the head of a document", early, "HEAD", doc, remote, "gzip", true, true, true},
 		{"the plain head of a document", usual, "HEAD", doc, local, "gzip", false, false, true},
-		{"loopback, told to", early, "GET", item, local, "gzip", true, true, false},
-		{"in process, told to", early, "GET", list, "in-process", "gzip", true, true, false},
-		{"told not to", never, "GET", list, remote, "gzip", false, false, false},
+		{"loopback, from 1 byte on", early, "GET", item, local, "gzip", true, true, false},
+		{"in process, from 1 byte on", early, "GET", list, "in-process", "gzip", true, true, false},
+		{"disabled", never, "GET", list, remote, "gzip", false, false, false},
 		{"a watch", early, "GET", list + "?watch=1&timeoutSeconds=1", remote, "gzip", false, false, false},
 	}
 	for _, tc := range tests {

@@ -15,10 +15,11 @@ import (
 )
 
 // ControllerNames returns the names of the built-in controllers that Builder.RunControllers selects
-// from, with those of package access. A server has the controllers whose kinds and parts it has.
+// from, including the controllers of package access. A server has a controller only if it has the
+// kinds and parts that the controller needs.
 func ControllerNames() []string { return manager.BuiltinNames() }
 
-// builtinControllers are the controllers that every server has.
+// builtinControllers returns the built-in controllers for the kinds and parts that the server has.
 func (s *Server) builtinControllers() []client.Controller {
 	list := []client.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
 	if s.catalog.Extensible() {
@@ -28,7 +29,7 @@ func (s *Server) builtinControllers() []client.Controller {
 		list = append(list, f.Controller())
 	}
 	if s.aggregator != nil {
-		list = append(list, s.aggregator.Registration(s.served(s.catalog.Resource())...))
+		list = append(list, s.aggregator.Registration(s.servedResources(s.catalog.Resource())...))
 	}
 	if n, ok := s.serviceNetworks(); ok {
 		list = append(list, n.Controller())
@@ -65,7 +66,8 @@ func unadmitted(c client.Controller) client.Controller {
 	return c
 }
 
-// serviceNetworks looks after the networks of services, if both are served.
+// serviceNetworks returns the controller of the networks of services. ok is false if services, or
+// the kind that describes their networks, are not registered.
 func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
 	services := s.catalog.Known().Type(meta.GroupResource{Resource: "services"})
 	if services == nil || services.Pool == nil || services.Pool.Initial == nil {
@@ -80,10 +82,10 @@ func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
 // stopped. Call it once.
 //
 // If several servers may share the store (storage.Shared), most controllers run in one server at a
-// time: the one that holds their Lease in the system namespace, see client.Controller. A server
+// time: the server that holds their Lease in the system namespace, see client.Controller. A server
 // that is shut down or drained releases its Leases when its controllers have stopped, and another
-// server takes over at once. The Leases of a server that died expire after 15 seconds. With any other
-// store all controllers run at once.
+// server takes over at once. The Leases of a server that died expire after 15 seconds. With any
+// other store, all controllers run in this server.
 func (s *Server) Run(ctx context.Context) error { return s.manager.Run(ctx) }
 
 // Running returns a channel that is closed when Run has begun, the controllers have seen every object
@@ -96,15 +98,16 @@ func (s *Server) Running() <-chan struct{} { return s.manager.Running() }
 // If Run failed, Settle returns the error of Run.
 func (s *Server) Settle(ctx context.Context) error { return s.manager.Settle(ctx) }
 
-// EndWatches ends watches and whatever else lasts as long as its caller wants, those that begin
-// from now on at once. Other requests are served until Shutdown, for which a net/http server ends
-// first that has this function registered by RegisterOnShutdown: it waits for all requests.
+// EndWatches ends all watches and connections, and from now on ends new ones at once. Other
+// requests are served until Shutdown. Register EndWatches with http.Server.RegisterOnShutdown:
+// Shutdown of the http.Server waits for all requests and would otherwise wait for the watches.
 func (s *Server) EndWatches() { s.lifetime.End() }
 
-// Shutdown ends the server: new requests are refused, watches end, requests in
-// flight finish, controllers stop, the store is closed. It returns when nothing of
-// the server runs any more, or with the context's error if that takes too long
-// (what is left then ends by itself). A second call returns nil.
+// Shutdown stops the server: it refuses new requests, ends watches, waits for requests in flight
+// and for controllers, and closes the store. It returns when nothing of the server runs any more.
+// If the context ends first, Shutdown closes the store at once and returns the context's error;
+// remaining requests end in the background. Only the first call has an effect; later calls return
+// nil.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if !s.lifetime.Close() {
 		return nil
@@ -120,7 +123,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	select {
 	case <-idle:
 	case <-ctx.Done():
-		err = fmt.Errorf("requests still run: %w", ctx.Err())
+		err = fmt.Errorf("requests or controllers are still running: %w", ctx.Err())
 	}
 	s.errors.Close()
 	s.chain.Close()

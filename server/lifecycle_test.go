@@ -22,6 +22,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
@@ -29,11 +30,10 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
-func TestBuildReportsEveryFault(t *testing.T) {
+func TestBuildReportsAllErrors(t *testing.T) {
 	b := &server.Builder{}
 	type bad struct {
 		Count chan int `json:"count"`
@@ -49,7 +49,7 @@ func TestBuildReportsEveryFault(t *testing.T) {
 	}
 }
 
-func TestStoreIsStamped(t *testing.T) {
+func TestBuildFailsForOtherNamesProfile(t *testing.T) {
 	dir := t.TempDir()
 	t.Run("first", func(t *testing.T) { servertest.New(t, apitest.WithStorage(apitest.OpenBadger(t, dir))) })
 	store := apitest.OpenBadger(t, dir)
@@ -57,8 +57,9 @@ func TestStoreIsStamped(t *testing.T) {
 	assert.ErrorContains(t, err, "names")
 }
 
-// TestFailedBuildClosesWhatItOpened on every way out: the store, and plugins once each.
-func TestFailedBuildClosesWhatItOpened(t *testing.T) {
+// TestFailedBuildClosesStoreAndPlugins makes Build fail at each step: the store is closed, and each
+// plugin that was set up is closed once.
+func TestFailedBuildClosesStoreAndPlugins(t *testing.T) {
 	broken := errors.New("broken")
 	fails := func(at faultinject.Op) func(*server.Builder) {
 		return func(b *server.Builder) {
@@ -108,7 +109,7 @@ func TestFailedBuildClosesWhatItOpened(t *testing.T) {
 	}
 }
 
-// badCollector is an audit whose metrics cannot be registered.
+// badCollector is an auditor whose metrics cannot be registered.
 type badCollector struct{ auth.Auditor }
 
 func (badCollector) Describe(to chan<- *prometheus.Desc) {
@@ -116,7 +117,8 @@ func (badCollector) Describe(to chan<- *prometheus.Desc) {
 }
 func (badCollector) Collect(chan<- prometheus.Metric) {}
 
-// TestShutdown ends watches cleanly, lets requests finish, refuses new ones.
+// TestShutdown checks that Shutdown ends watches cleanly, lets requests in flight finish and
+// refuses new ones.
 func TestShutdown(t *testing.T) {
 	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	s := servertest.New(t, apitest.WithStorage(store))
@@ -146,8 +148,8 @@ func TestShutdown(t *testing.T) {
 	a.Must(503, "GET", apitest.ConfigMapsPath, nil)
 }
 
-// TestEndWatches ends watches, of which those that want bookmarks learn from where the next one
-// goes on, and nothing else.
+// TestEndWatches checks that a watch with bookmarks ends with a bookmark, from which the next watch
+// continues, and that other watches end without an event.
 func TestEndWatches(t *testing.T) {
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
@@ -174,8 +176,8 @@ func TestEndWatches(t *testing.T) {
 	assert.Equal(t, []string{"1", "close"}, []string{got.Header.Get("Retry-After"), got.Header.Get("Connection")})
 }
 
-// TestShutdownInTime: a request that hangs does not hold the caller.
-func TestShutdownInTime(t *testing.T) {
+// TestShutdownReturnsAtContextDeadline shuts a server down while a request hangs.
+func TestShutdownReturnsAtContextDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		b := &server.Builder{Authorizer: auth.AllowAll, Handlers: map[string]http.Handler{
@@ -196,9 +198,9 @@ func TestShutdownInTime(t *testing.T) {
 	})
 }
 
-// TestSlowPeers: who sends or reads too slowly is given up, and Shutdown does
-// not wait for them.
-func TestSlowPeers(t *testing.T) {
+// TestSlowPeersAreDisconnected checks that clients which send or read too slowly are disconnected,
+// and that Shutdown does not wait for them.
+func TestSlowPeersAreDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t)
 		a := apitest.InProcess(t, s)
@@ -240,8 +242,8 @@ func TestManyServers(t *testing.T) {
 	}
 }
 
-// TestMounts: below a prefix, over HTTP/1.1 and HTTP/2 with TLS.
-func TestMounts(t *testing.T) {
+// TestServerBelowPrefix serves the API below a path prefix, over HTTP/1.1 and HTTP/2 with TLS.
+func TestServerBelowPrefix(t *testing.T) {
 	s := servertest.New(t)
 	mux := http.NewServeMux()
 	mux.Handle("/below/", http.StripPrefix("/below", s.Server))
@@ -268,8 +270,8 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestClient is the server's own way to its objects.
-func TestClient(t *testing.T) {
+// TestObjectsClient tests the client that Server.Objects returns.
+func TestObjectsClient(t *testing.T) {
 	ctx := t.Context()
 	s := servertest.New(t)
 	c := s.Objects()
@@ -301,7 +303,7 @@ func TestClient(t *testing.T) {
 	assert.True(t, meta.IsNotFound(err))
 	changes, reset := feed.Changes()
 	assert.False(t, reset)
-	assert.Empty(t, slices.Collect(changes), "what came and went before the first look is nothing")
+	assert.Empty(t, slices.Collect(changes), "an object that was created and deleted before the first Changes causes no event")
 	_, err = c.Create(ctx, maps, obj)
 	require.NoError(t, err)
 	changes, _ = feed.Changes()
@@ -313,8 +315,9 @@ func TestClient(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestClientFailures are Statuses too, and say nothing of the store.
-func TestClientFailures(t *testing.T) {
+// TestObjectsClientHidesStoreErrors checks that errors of the store are Statuses without the
+// store's message.
+func TestObjectsClientHidesStoreErrors(t *testing.T) {
 	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	c := servertest.New(t, apitest.WithStorage(store)).Objects()
 	store.SetPlan(func(call faultinject.Call) faultinject.Fault {

@@ -2,35 +2,92 @@ package server
 
 import "time"
 
-// Limits bounds requests. A zero field means the default that its comment gives.
+// Limits bounds the cost of requests. A zero field means the default that its comment gives.
 //
-// Of LargeBodies, LongAnswers, Requests, Watches and Connections every priority level keeps the
-// share that it does not lend, half of all at most. A quarter is for who holds
-// nothing yet; of the rest of what his level may have nobody may hold more than is
-// still free: one user has half of it at most, two have a third each. The service accounts of a namespace are one user here. Users
-// of an exempt level are not bounded. Who has too much is told so with 429.
+// The limits marked as shared are divided among users. Every priority level keeps the part that it
+// does not lend to others; these parts are at most half of the limit. All levels share the rest. A
+// quarter of each part is reserved for users that hold nothing yet. Of the remainder that is
+// available to its level, a user may hold at most as much as it leaves free: a single user gets at
+// most half, and two users get at most a third each. The service accounts of a namespace count as
+// one user. Users of an exempt level are not bounded. A request that exceeds a shared limit is
+// refused with 429.
 type Limits struct {
-	Body           int64         // bytes of a request body: 3 MiB
-	LargeBodies    int64         // bytes of room for all bodies over 16 KiB at a time, made as they come, held until the answer: 24 MiB; see below
-	LongAnswers    int64         // bytes of all answers over 16 KiB made for one caller, until they are read; of JSON lists what is made for them alone: 128 MiB; see below
-	Depth          int           // nesting of JSON and YAML: 1000
-	Entries        int           // of one object or list in a body: 20,000
-	InFlight       int           // seats: requests that are worked on at a time, shared as Serving.FlowControl says: 600
-	Requests       int           // requests at a time, those that wait for a body, a seat or a reader among them, but no watches and connections: 8 times InFlight; see below
-	Watches        int           // watches at a time: 100,000; see below
-	Connections    int           // connections to nodes and pods, such as of exec, log and proxy, at a time, each with two sockets and ten times the memory of a watch: 10,000; see below
-	RequestTime    time.Duration // of one request that is no watch and no connection: 60 s
-	WatchTime      time.Duration // of one watch without timeoutSeconds: 30 to 60 minutes at random
-	FutureWait     time.Duration // for a resourceVersion from the future: 3 s
-	PatchOps       int           // operations of a JSON patch: 10,000
-	History        time.Duration // of watches, exact lists and continue tokens: 5 minutes
-	CollectionPage int           // objects that one deletecollection removes at most: 100,000
-	ObjectBytes    int64         // of one object, as JSON of its hub: no bound. A larger one is 413; with Kubernetes names it is 500, as etcd's limit is there. What makes an object smaller, and deletions, always pass
-	NamespaceBytes int64         // of all objects of one namespace, as JSON of their hubs; what would exceed it is 403: no bound
-	StoreBytes     int64         // of all objects; what would exceed it is 507: no bound. What makes objects smaller, and deletions, always pass
-	HistoryBytes   int64         // of replaced objects kept in memory for watches and paging, older ones come from the store: 32 MiB
+	// Body is the size of one request body in bytes. Default: 3 MiB.
+	Body int64
+
+	// LargeBodies is the total size in bytes of all request bodies over 16 KiB. The bytes are
+	// reserved as a body arrives and held until the response is made. Shared. Default: 24 MiB.
+	LargeBodies int64
+
+	// LongAnswers is the total size in bytes of all responses over 16 KiB, until the clients have
+	// read them. Of a JSON list, only the bytes that are not shared with the cache count. Shared.
+	// Default: 128 MiB.
+	LongAnswers int64
+
+	// Depth is the number of nested levels in a JSON or YAML body. Default: 1000.
+	Depth int
+
+	// Entries is the number of entries of an object or list in a body. Default: 20,000.
+	Entries int
+
+	// InFlight is the number of seats, which bounds the requests that run concurrently.
+	// Serving.FlowControl divides the seats. Default: 600.
+	InFlight int
+
+	// Requests is the number of concurrent requests other than watches and connections, including
+	// requests that wait for a body, a seat or a reader. Shared. Default: 8 times InFlight.
+	Requests int
+
+	// Watches is the number of concurrent watches. Shared. Default: 100,000.
+	Watches int
+
+	// Connections is the number of concurrent connections to nodes and pods, such as exec, log and
+	// proxy. Each has two sockets and ten times the memory of a watch. Shared. Default: 10,000.
+	Connections int
+
+	// RequestTime is the duration of a request other than a watch or connection. Default: 60 s.
+	RequestTime time.Duration
+
+	// WatchTime is the minimum duration of a watch without timeoutSeconds. The actual duration is
+	// random, up to twice as long. Default: 30 minutes.
+	WatchTime time.Duration
+
+	// FutureWait is how long a read waits for a resourceVersion that the server has not seen yet.
+	// Default: 3 s.
+	FutureWait time.Duration
+
+	// PatchOps is the number of operations in a JSON patch. Default: 10,000.
+	PatchOps int
+
+	// History is the age up to which watches, exact lists and continue tokens can use a
+	// resourceVersion. Default: 5 minutes.
+	History time.Duration
+
+	// CollectionPage is the number of objects that a deletecollection request deletes. Default:
+	// 100,000.
+	CollectionPage int
+
+	// ObjectBytes is the size of an object in bytes, as JSON in its hub version. Writes of larger
+	// objects fail with 413, or with 500 and etcd's message under Kubernetes names. Deletions, and
+	// writes that make the object smaller, always succeed. Default: no bound.
+	ObjectBytes int64
+
+	// NamespaceBytes is the total size of the objects of a namespace, measured as for ObjectBytes.
+	// Writes that would exceed it fail with 403. Default: no bound.
+	NamespaceBytes int64
+
+	// StoreBytes is the total size of all objects, measured as for ObjectBytes. Writes that would
+	// exceed it fail with 507. Deletions, and writes that make objects smaller, always succeed.
+	// Default: no bound.
+	StoreBytes int64
+
+	// HistoryBytes is the size of replaced objects that are kept in memory for watches and paging.
+	// Older states are read from the store. Default: 32 MiB.
+	HistoryBytes int64
 }
 
+// withDefaults returns the limits with defaults for zero fields, except those whose default is no
+// bound and those whose default is set where they are used.
 func (l Limits) withDefaults() Limits {
 	def := func(v *int, d int) {
 		if *v == 0 {
@@ -66,5 +123,5 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// gzipFrom is the default of Serving.GzipFrom.
+// gzipFrom is the default of Serving.GzipFrom, in bytes.
 const gzipFrom = 128 << 10

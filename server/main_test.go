@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if store := os.Getenv(startVariable); store != "" {
-		startAsTold(store)
+		measureStarts(store)
 		return
 	}
 	goleak.VerifyTestMain(m)

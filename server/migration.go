@@ -23,17 +23,17 @@ type Migration struct {
 func (m Migration) String() string { return objects.Migration(m).String() }
 
 // Migrate rewrites every object of the served kinds as a write would store it now: in the storage
-// version and the current schema of its kind. Objects that are stored so already are left alone, so an
-// interrupted Migrate continues when it is called again. The content of the objects stays the same, and
-// admission is not called. Migrate calls progress, if it is not nil, every few hundred objects and at
-// the end of each resource.
+// version and the current schema of its kind. It skips objects that are stored so already, so an
+// interrupted Migrate continues when it is called again. The content of the objects stays the same,
+// and admission is not called. Migrate calls progress, if it is not nil, every few hundred objects
+// and at the end of each resource.
 //
 // When all objects of a definition are rewritten, its status.storedVersions is set to its storage
-// version alone. Call Migrate when all servers over the store have this release and you no longer want
-// to go back to an earlier one, which may not know the storage version.
+// version alone. Call Migrate when all servers over the store have this release and you no longer
+// want to go back to an earlier release, which may not know the storage version.
 //
-// Only one migration runs at a time; others wait for it. The error joins those of the resources; one
-// resource that fails does not prevent the others.
+// Only one migration runs at a time; further calls wait for it. If a resource fails, Migrate
+// continues with the others and returns the joined errors.
 func (s *Server) Migrate(ctx context.Context, progress func(Migration)) error {
 	return s.migrator.Migrate(ctx, func(m objects.Migration) {
 		if progress != nil {

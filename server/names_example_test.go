@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// A store belongs to the names that it was filled under.
+// A store can only be served with the names profile with which it was filled.
 func ExampleNamesError() {
 	ctx := context.Background()
 	store := memstore.New(memstore.Options{})
@@ -38,8 +38,7 @@ func ExampleNamesError() {
 	// filled as kubernetes, served as orch
 }
 
-// A server that tells its own version, and lets who asks for it through whatever else
-// is going on.
+// A server that reports its own version and never queues requests for it.
 func ExampleServing() {
 	ctx := context.Background()
 	flows := flowcontrol.Default(names.Orch)

@@ -24,9 +24,9 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestControllerPanics: a controller that panics on a key, or ends the goroutine that it was
-// called in, is called again after growing pauses; its other keys go on.
-func TestControllerPanics(t *testing.T) {
+// TestPanicOfKeyIsRetriedWithBackoff has Reconcile panic, or end its goroutine. The key is retried
+// after growing pauses, and other keys are reconciled meanwhile.
+func TestPanicOfKeyIsRetriedWithBackoff(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("loudly") }, "goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -58,8 +58,8 @@ func TestControllerPanics(t *testing.T) {
 	}
 }
 
-// TestControllerPanicsAtAChange: a change that a controller cannot look at is passed over.
-func TestControllerPanicsAtAChange(t *testing.T) {
+// TestPanicOfMapEventSkipsEvent has MapEvent panic on an event: the event is skipped.
+func TestPanicOfMapEventSkipsEvent(t *testing.T) {
 	seen := make(chan string, 10)
 	s, log := apitest.NewErrorFree(t, func(b *server.Builder) {
 		b.Controllers = []client.Controller{{
@@ -85,7 +85,7 @@ func TestControllerPanicsAtAChange(t *testing.T) {
 	assert.Len(t, log.Take(), 1)
 }
 
-// loud is an auditor, and the trail of every request, that panics at the end.
+// loud is an auditor, and the trail of every request, that panics in Complete.
 type loud struct{}
 
 func (loud) Begin(*http.Request, string, auth.Attributes) auth.Trail { return loud{} }
@@ -96,8 +96,9 @@ func (loud) Annotate(_, _ string)                                    {}
 func (loud) Started(int)                                             {}
 func (loud) Complete(auth.Outcome)                                   { panic("no paper left") }
 
-// TestAuditorPanics: the request is answered.
-func TestAuditorPanics(t *testing.T) {
+// TestPanicOfAuditorDoesNotFailRequest checks that the response is sent although the auditor
+// panics.
+func TestPanicOfAuditorDoesNotFailRequest(t *testing.T) {
 	s, log := apitest.NewErrorFree(t, func(b *server.Builder) { b.Audit = loud{} })
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
@@ -106,13 +107,13 @@ func TestAuditorPanics(t *testing.T) {
 	assert.NotEmpty(t, log.Take())
 }
 
-// hysterical is a store whose watch panics at times.
-type hysterical struct {
+// panickingStore is a store whose Watch panics a given number of times.
+type panickingStore struct {
 	storage.Backend
-	panics *atomic.Int32 // that are left
+	panics *atomic.Int32 // that remain
 }
 
-func (h hysterical) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
+func (h panickingStore) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return func(yield func([]storage.Event, error) bool) {
 		for events, err := range h.Backend.Watch(ctx, prefix, after) {
 			if h.panics.Add(-1) >= 0 {
@@ -125,11 +126,11 @@ func (h hysterical) Watch(ctx context.Context, prefix string, after storage.Revi
 	}
 }
 
-// TestStorePanics: a store that panics while it is followed is followed again, and
-// nothing is missed.
-func TestStorePanics(t *testing.T) {
+// TestPanicOfStoreWatchIsRetried has the store's Watch panic: the server watches again and misses
+// no event.
+func TestPanicOfStoreWatchIsRetried(t *testing.T) {
 	var panics atomic.Int32
-	s, log := apitest.NewErrorFree(t, func(b *server.Builder) { b.Storage = hysterical{memstore.New(memstore.Options{}), &panics} })
+	s, log := apitest.NewErrorFree(t, func(b *server.Builder) { b.Storage = panickingStore{memstore.New(memstore.Options{}), &panics} })
 	a := apitest.InProcess(t, s)
 	w := a.Watch(apitest.ConfigMapsPath + "?watch=1")
 	for i := range 5 {
@@ -141,8 +142,9 @@ func TestStorePanics(t *testing.T) {
 	assert.Len(t, log.Take(), 10)
 }
 
-// TestRequestPanics: what panics in a request ends that alone, whoever brought it.
-func TestRequestPanics(t *testing.T) {
+// TestPanicEndsOnlyItsRequest has each part that handles requests panic: only that request fails,
+// with 500.
+func TestPanicEndsOnlyItsRequest(t *testing.T) {
 	var at atomic.Value
 	at.Store("")
 	shout := func(here string) {
@@ -152,7 +154,7 @@ func TestRequestPanics(t *testing.T) {
 	}
 	admit := func(here string) func(context.Context, *admission.Request) error {
 		return func(_ context.Context, r *admission.Request) error {
-			if r.Resource.Resource == "configmaps" { // the server's own controllers write, too
+			if r.Resource.Resource == "configmaps" { // not the writes of the server's own controllers
 				shout(here)
 			}
 			return nil

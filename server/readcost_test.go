@@ -15,8 +15,8 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// newRead makes a server and returns what a GET without a connection is: what the server
-// itself does for it.
+// newRead builds a server and returns a function that makes a GET request without a connection, so
+// that only the work of the server is measured.
 func newRead(t testing.TB) func() {
 	sb := &server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}
 	sb.Register(builtin.Kinds()...)
@@ -40,9 +40,10 @@ func BenchmarkGetHandler(b *testing.B) {
 	}
 }
 
-// TestReadCost bounds the allocations of a read, those of its recorder included. Who sees it
-// fail has added work to every request; BenchmarkGetHandler with -memprofile shows where.
-func TestReadCost(t *testing.T) {
+// TestReadAllocations bounds the allocations of a read, including those of its recorder. If it
+// fails, a change has added work to every request; BenchmarkGetHandler with -memprofile shows
+// where.
+func TestReadAllocations(t *testing.T) {
 	if raced() {
 		t.Skip("the race detector allocates, too")
 	}

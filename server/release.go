@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// release returns the release whose versions are served.
+// release parses b.Release. If that is empty or invalid, it returns the newest release.
 func (b *Builder) release() (release.Release, error) {
 	if b.Release == "" {
 		return release.Newest, nil
@@ -22,21 +22,23 @@ func (b *Builder) release() (release.Release, error) {
 	case err != nil:
 		return release.Newest, fmt.Errorf("%s: %w", field, err)
 	case r.Compare(release.Oldest) < 0 || r.Compare(release.Newest) > 0:
-		return release.Newest, fmt.Errorf("%s: %s is not known: there are %s to %s", field, r, release.Oldest, release.Newest)
+		return release.Newest, fmt.Errorf("%s: unknown release %s: supported are %s to %s", field, r, release.Oldest, release.Newest)
 	}
 	return r, nil
 }
 
-// rules returns which rules hold where the specification and the reference differ.
+// rules returns the compatibility rules of the names profile and release: the behavior in which the
+// reference differs from the specification.
 func (b *Builder) rules() compat.Rules {
-	r, _ := b.release() // a fault of it fails Build
+	r, _ := b.release() // faults reports its error
 	return compat.RulesOf(b.Names, r)
 }
 
-// releaseOf returns the release that a kind is served as in. The policies of an admission
-// plugin that no release has any more are there with it, as in the last one.
+// releaseOf returns the release in which a kind is served. That is b.Release, except that
+// PodSecurityPolicy, which newer releases do not have, is served as in its last release if its
+// admission plugin is enabled.
 func (b *Builder) releaseOf(k *registry.Kind) release.Release {
-	r, _ := b.release() // a fault of it fails Build
+	r, _ := b.release() // faults reports its error
 	const plugin = "PodSecurityPolicy"
 	if k.Group != wellknown.GroupPolicy || k.Kind != plugin || !slices.Contains(b.AdmissionOptions.Enable, plugin) {
 		return r
@@ -47,9 +49,9 @@ func (b *Builder) releaseOf(k *registry.Kind) release.Release {
 	return r
 }
 
-// gitVersion is what /version tells: of the newest release the one whose behaviour is
-// implemented. Clients compare it with their own and warn when it is more than one minor
-// version away.
+// gitVersion returns the version that /version reports. Clients compare it with their own version
+// and warn if the minor versions differ by more than one. The patch of the newest release is the
+// patch release whose behavior is implemented.
 func (b *Builder) gitVersion() string {
 	r, _ := b.release()
 	patch := ".0"

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/server/internal/watchstream"
 )
 
-// openRequests makes the parts that requests to resources pass.
+// openRequests creates the parts that handle requests to resources.
 func (s *Server) openRequests(b *Builder) {
 	s.door = door.New(door.Options{
 		Names: s.names, Authorizer: b.Authorizer, Audit: b.Audit, Capacity: s.capacity, Objects: s.objects, Log: s.log, Errors: s.errors,
@@ -45,8 +45,8 @@ func (s *Server) openRequests(b *Builder) {
 	})
 }
 
-// auditWrites returns the function that audits the writes of the built-in controllers, nil without
-// audit.
+// auditWrites returns the function that audits the writes of the built-in controllers, or nil if
+// the server has no audit.
 func (b *Builder) auditWrites(errors *errorlog.Log) func(*objects.Write) (objects.Notes, func(objects.Audited)) {
 	if b.Audit == nil {
 		return nil

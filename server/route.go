@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/server/internal/health"
 )
 
-// route hands the request to the part of the server that serves its path.
+// route dispatches the request by its path.
 func (s *Server) route(ctx context.Context, w *exchange.Response, r *exchange.Request) {
 	serve := s.verbs.Serve
 	switch {
@@ -24,7 +24,7 @@ func (s *Server) route(ctx context.Context, w *exchange.Response, r *exchange.Re
 	}
 }
 
-// serveOther answers paths that are no resources.
+// serveOther handles requests to paths that are not resources: health, discovery and Handlers.
 func (s *Server) serveOther(w *exchange.Response, r *exchange.Request) {
 	r.Routed = r.HTTP.Method == http.MethodGet || r.HTTP.Method == http.MethodHead
 	if err := r.Usage.AcquireSeat(r.HTTP.Context()); err != nil {
@@ -40,6 +40,9 @@ func (s *Server) serveOther(w *exchange.Response, r *exchange.Request) {
 	http.NotFound(w, r.HTTP)
 }
 
+// serveExtra handles a request by the handler with its exact path, or else by the handler with the
+// longest matching prefix. It returns false if there is none. path is r.Path without a trailing
+// slash.
 func (s *Server) serveExtra(w *exchange.Response, r *exchange.Request, path string) bool {
 	if h, ok := s.handlers[path]; ok {
 		h.ServeHTTP(w, r.HTTP)
@@ -58,7 +61,8 @@ func (s *Server) serveExtra(w *exchange.Response, r *exchange.Request, path stri
 	return true
 }
 
-// serveHealth answers /livez, /readyz, /healthz, single checks below them, and /metrics/slis.
+// serveHealth handles /livez, /readyz, /healthz, single checks below them, and /metrics/slis. It
+// returns false for other paths.
 func (s *Server) serveHealth(w *exchange.Response, r *exchange.Request, path string) bool {
 	if !health.Serves(path) {
 		return false

@@ -32,8 +32,8 @@ type windowSpec struct {
 	High int `json:"high" schema:"rule=self >= oldSelf,rule.message=may only grow"`
 }
 
-// TestRules has the rules of a Go kind evaluated by the server.
-func TestRules(t *testing.T) {
+// TestValidationRulesOfGoKind evaluates the rules in the struct tags of a Go kind.
+func TestValidationRulesOfGoKind(t *testing.T) {
 	kind := registry.Of(registry.Definition[window]{Group: "example.com", Version: "v1", Kind: "Window"})
 	s := servertest.New(t, func(b *server.Builder) { b.Register(kind) })
 	c, windows := s.Objects(), meta.GroupResource{Group: "example.com", Resource: "windows"}
@@ -61,8 +61,8 @@ type broken struct {
 	Size int `json:"size" schema:"rule=self.size() > 1"`
 }
 
-// TestBrokenRules has a server refuse to be built.
-func TestBrokenRules(t *testing.T) {
+// TestInvalidRuleFailsBuild builds a server with a rule that does not compile.
+func TestInvalidRuleFailsBuild(t *testing.T) {
 	b := &server.Builder{Authorizer: auth.AllowAll}
 	b.Register(registry.Of(registry.Definition[broken]{Group: "example.com", Version: "v1", Kind: "Broken"}))
 	_, err := b.Build(t.Context())

@@ -21,9 +21,10 @@ import (
 	"orch.io/controlplane/server/serving"
 )
 
-// TestBareControllers: with the set envtest definitions are served and the program's own
-// controllers work, but namespaces stay that are deleted, and objects whose owner is gone.
-func TestBareControllers(t *testing.T) {
+// TestRunControllersEnvtest checks that with the set envtest definitions are served and the
+// program's own controllers run, but deleted namespaces are not emptied and no garbage is
+// collected.
+func TestRunControllersEnvtest(t *testing.T) {
 	for _, choice := range []string{"envtest", "envtest garbagecollector", "* -namespace", "* -test"} {
 		t.Run(choice, func(t *testing.T) {
 			ran := make(chan string, 100)
@@ -50,13 +51,13 @@ func TestBareControllers(t *testing.T) {
 			assert.Equal(t, gone[!strings.HasPrefix(choice, "envtest") || strings.Contains(choice, "garbage")], code(apitest.ConfigMapsPath+"/owned"))
 			assert.Equal(t, gone[choice == "* -test"], code("/api/v1/namespaces/going"))
 			assert.Equal(t, gone[choice == "* -test"], code("/api/v1/namespaces/going/configmaps/left"))
-			assert.Equal(t, choice != "* -test", len(ran) > 0, "the program's own")
+			assert.Equal(t, choice != "* -test", len(ran) > 0, "the program's own controller")
 		})
 	}
 }
 
-// everything gives a server all built-in controllers.
-func everything(t *testing.T, b *server.Builder) {
+// addAllControllers configures a server so that it has all built-in controllers.
+func addAllControllers(t *testing.T, b *server.Builder) {
 	b.Register(storagemigration.Kinds()...)
 	ca, err := serving.NewAuthority("test")
 	require.NoError(t, err)
@@ -74,18 +75,19 @@ func everything(t *testing.T, b *server.Builder) {
 	}))
 }
 
-// TestControllerNames: each name is that of a controller, and each controller has one.
+// TestControllerNames checks that each name belongs to a controller and each built-in controller
+// has a name.
 func TestControllerNames(t *testing.T) {
 	known := server.ControllerNames()
 	servertest.New(t, func(b *server.Builder) {
-		everything(t, b)
-		b.RunControllers = known // one that is not there fails
+		addAllControllers(t, b)
+		b.RunControllers = known // Build fails if a name has no controller
 		for _, c := range b.Controllers {
 			assert.Contains(t, known, c.Name)
 		}
 	})
 	s := servertest.New(t, func(b *server.Builder) {
-		everything(t, b)
+		addAllControllers(t, b)
 		for _, name := range known {
 			b.RunControllers = append(b.RunControllers, "-"+name)
 		}
@@ -98,9 +100,9 @@ func TestControllerNames(t *testing.T) {
 	}
 }
 
-// TestControllersThatAreNotThere: a word that names no controller fails the start, and
-// so does one that the server has nothing for.
-func TestControllersThatAreNotThere(t *testing.T) {
+// TestRunControllersWithUnknownNameFails checks that Build fails if RunControllers has a name of no
+// controller, or selects a controller whose kinds the server lacks.
+func TestRunControllersWithUnknownNameFails(t *testing.T) {
 	own := client.Controller{Name: "own",
 		MapEvent:  func(client.Event) []string { return nil },
 		Reconcile: func(context.Context, client.Client, string) (time.Duration, error) { return 0, nil }}

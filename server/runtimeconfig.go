@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// The keys of Serving.RuntimeConfig that stand for many versions.
+// The keys of Serving.RuntimeConfig that select many versions.
 const (
 	allVersions    = "api/all"
 	gaVersions     = "api/ga"
@@ -24,23 +24,25 @@ const (
 	legacyVersions = "api/legacy"
 )
 
-// coreSpelledOut begins the keys of the core group as its path is.
+// coreSpelledOut matches keys of the core group that begin with "api/", like its path.
 var coreSpelledOut = regexp.MustCompile(`^api/(v[0-9])`)
 
-// stabilities are the forms of the names of versions that keys stand for.
+// stabilities maps a key to the pattern of the version names that it selects.
 var stabilities = map[string]*regexp.Regexp{
 	gaVersions:    regexp.MustCompile(`^v[0-9]+$`),
 	betaVersions:  regexp.MustCompile(`^v[0-9]+beta[0-9]+$`),
 	alphaVersions: regexp.MustCompile(`^v[0-9]+alpha[0-9]+$`),
 }
 
-// runtimeConfig is Serving.RuntimeConfig read: the keys with what they say.
+// runtimeConfig is the parsed Serving.RuntimeConfig: whether each key enables or disables its
+// versions. The keys of the core group have no "api/" prefix.
 type runtimeConfig map[string]bool
 
-// runtimeConfig reads what the Builder says of what is served.
+// runtimeConfig parses b.Serving.RuntimeConfig and returns an error for each invalid value and
+// duplicate key.
 func (b *Builder) runtimeConfig() (c runtimeConfig, faults []error) {
 	c = runtimeConfig{}
-	said := map[string]string{} // the spelling of a key
+	spelling := map[string]string{} // of each key, in RuntimeConfig
 	for _, key := range slices.Sorted(maps.Keys(b.Serving.RuntimeConfig)) {
 		value := b.Serving.RuntimeConfig[key]
 		on, err := strconv.ParseBool(value)
@@ -51,16 +53,16 @@ func (b *Builder) runtimeConfig() (c runtimeConfig, faults []error) {
 		switch {
 		case err != nil:
 			faults = append(faults, fmt.Errorf("Serving.RuntimeConfig[%q]: %q is neither true nor false", key, value))
-		case said[short] != "":
-			faults = append(faults, fmt.Errorf("Serving.RuntimeConfig[%q]: this is what %q is, which is given, too", key, said[short]))
+		case spelling[short] != "":
+			faults = append(faults, fmt.Errorf("Serving.RuntimeConfig[%q]: duplicate of %q", key, spelling[short]))
 		}
-		c[short], said[short] = on, key
+		c[short], spelling[short] = on, key
 	}
 	return c, faults
 }
 
-// serves reports what is said of a version of a kind: the most specific key counts,
-// and without one it is served, unless it is optional.
+// serves reports whether a version of a kind is enabled. The most specific key decides. Without a
+// key, the version is enabled unless it is an optional beta version.
 func (c runtimeConfig) serves(v *resource.Version) bool {
 	apiVersion := v.GVK().APIVersion()
 	keys := []string{apiVersion + "/" + v.Plural, apiVersion}
@@ -80,7 +82,8 @@ func (c runtimeConfig) serves(v *resource.Version) bool {
 	return !(v.Rules.Has(compat.OptionalBeta) && slices.Contains(v.OptionalVersions, v.Name))
 }
 
-// withhold leaves of types what is served. A type of which nothing is left is withheld.
+// withhold removes disabled versions from the served versions of types, and marks a type as
+// withheld if no version is left.
 func (c runtimeConfig) withhold(types []*resource.Type) {
 	for _, t := range types {
 		if len(t.ServedVersions) > 0 && !t.Serve(c.serves) {
@@ -89,7 +92,8 @@ func (c runtimeConfig) withhold(types []*resource.Type) {
 	}
 }
 
-// faults returns the keys that name nothing of all that could be served.
+// faults returns an error for each key that matches no version or resource of types, and an error
+// if no version at all is enabled.
 func (c runtimeConfig) faults(p names.Profile, types []*resource.Type) (faults []error) {
 	known := []string{allVersions, gaVersions, betaVersions, alphaVersions, legacyVersions}
 	known = append(known, p.Group(wellknown.GroupImagePolicy)+"/v1alpha1") // it has no resources: the server only sends its reviews
@@ -110,12 +114,12 @@ func (c runtimeConfig) faults(p names.Profile, types []*resource.Type) (faults [
 		}
 	}
 	if some && !left && len(faults) == 0 {
-		faults = append(faults, fmt.Errorf("Serving.RuntimeConfig leaves nothing to serve"))
+		faults = append(faults, fmt.Errorf("Serving.RuntimeConfig disables every version"))
 	}
 	return faults
 }
 
-// unknownKey says what is wrong with a key that is none of the known ones, which are sorted.
+// unknownKey returns the error text for an unknown key. known are the valid keys, sorted.
 func unknownKey(key string, known []string) string {
 	var versions []string
 	for _, k := range known {

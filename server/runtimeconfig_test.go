@@ -24,8 +24,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// served are the resources of discovery, as keys of Serving.RuntimeConfig.
-func served(a *apitest.Client) (keys []string) {
+// discoveredKeys returns the resources in discovery as keys of Serving.RuntimeConfig.
+func discoveredKeys(a *apitest.Client) (keys []string) {
 	roots := []string{}
 	for _, v := range a.Must(200, "GET", "/api", nil).Body["versions"].([]any) {
 		roots = append(roots, "/api/"+v.(string))
@@ -46,8 +46,9 @@ func served(a *apitest.Client) (keys []string) {
 	return keys
 }
 
-// stages returns kinds of each stability, and in the core group one of an old version.
-func stages() []*registry.Kind {
+// kindsOfEachStability returns a kind of each stability, and a kind of an old version in the core
+// group.
+func kindsOfEachStability() []*registry.Kind {
 	var kinds []*registry.Kind
 	for name, version := range map[string]string{"Ga": "v1", "Beta": "v2beta1", "Alpha": "v1alpha3"} {
 		kinds = append(kinds, registry.Of(registry.Definition[Slip]{Group: "example.com", Version: version, Kind: name, Scope: registry.Namespaced}))
@@ -58,7 +59,7 @@ func stages() []*registry.Kind {
 	return kinds
 }
 
-// TestRuntimeConfig: the most specific key counts, whatever the others say.
+// TestRuntimeConfig checks that the most specific key decides.
 func TestRuntimeConfig(t *testing.T) {
 	const ga, beta, alpha, old, core = "example.com/v1/gas", "example.com/v2beta1/betas", "example.com/v1alpha3/alphas", "v1beta3/olds", "v1/cores"
 	for _, c := range []struct{ config, want string }{
@@ -81,7 +82,7 @@ func TestRuntimeConfig(t *testing.T) {
 	} {
 		t.Run(c.config, func(t *testing.T) {
 			b := &server.Builder{Authorizer: auth.AllowAll, Serving: server.Serving{RuntimeConfig: map[string]string{}}}
-			b.Register(stages()...)
+			b.Register(kindsOfEachStability()...)
 			for word := range strings.SplitSeq(c.config, ",") {
 				if key, value, _ := strings.Cut(word, "="); key != "" {
 					b.Serving.RuntimeConfig[key] = value
@@ -93,7 +94,7 @@ func TestRuntimeConfig(t *testing.T) {
 			a := apitest.NewClient(t, "http://in-process", &http.Client{Transport: s.Transport()})
 			hasCore := slices.Contains(strings.Fields(c.want), "core")
 			assert.Equal(t, map[bool]int{true: 200, false: 404}[hasCore], a.Do("GET", "/api/v1", nil).Code)
-			got, document := served(a), string(a.Must(200, "GET", "/openapi/v2", nil).Raw)
+			got, document := discoveredKeys(a), string(a.Must(200, "GET", "/openapi/v2", nil).Raw)
 			var want []string
 			for name, key := range map[string]string{"ga": ga, "beta": beta, "alpha": alpha, "old": old, "core": core} {
 				on := slices.Contains(strings.Fields(c.want), name)
@@ -113,8 +114,8 @@ func TestRuntimeConfig(t *testing.T) {
 	}
 }
 
-// TestRuntimeConfigFaults: what cannot be meant fails Build, with its key.
-func TestRuntimeConfigFaults(t *testing.T) {
+// TestRuntimeConfigErrors checks the errors of Build for invalid keys and values.
+func TestRuntimeConfigErrors(t *testing.T) {
 	for _, c := range []struct {
 		config map[string]string
 		want   string
@@ -126,21 +127,21 @@ func TestRuntimeConfigFaults(t *testing.T) {
 		{map[string]string{"api/gamma": "false"}, `Serving.RuntimeConfig["api/gamma"]: no kind has the version "api/gamma"`},
 		{map[string]string{"": "false"}, `Serving.RuntimeConfig[""]: no kind has the version ""`},
 		{map[string]string{"api/all": "yes"}, `Serving.RuntimeConfig["api/all"]: "yes" is neither true nor false`},
-		{map[string]string{"api/v1": "", "v1": "false"}, `Serving.RuntimeConfig["v1"]: this is what "api/v1" is, which is given, too`},
-		{map[string]string{"api/all": "false"}, `Serving.RuntimeConfig leaves nothing to serve`},
+		{map[string]string{"api/v1": "", "v1": "false"}, `Serving.RuntimeConfig["v1"]: duplicate of "api/v1"`},
+		{map[string]string{"api/all": "false"}, `Serving.RuntimeConfig disables every version`},
 	} {
 		b := &server.Builder{Authorizer: auth.AllowAll, Serving: server.Serving{RuntimeConfig: c.config}}
-		b.Register(stages()...)
+		b.Register(kindsOfEachStability()...)
 		_, err := b.Build(t.Context())
 		assert.ErrorContains(t, err, c.want)
 	}
 }
 
-// TestEachKindCanBeOff: a server with everything in it works without any one of the built-in
-// kinds, but for those that requests are about: it starts, its controllers end what they have
-// to do, and nothing complains.
-func TestEachKindCanBeOff(t *testing.T) {
-	all := served(apitest.InProcess(t, servertest.New(t)))
+// TestEachKindCanBeDisabled disables each built-in kind in turn on a server with all controllers,
+// except kinds that requests themselves need. The server starts, its controllers finish, and
+// nothing is logged.
+func TestEachKindCanBeDisabled(t *testing.T) {
+	all := discoveredKeys(apitest.InProcess(t, servertest.New(t)))
 	for _, k := range builtin.Kinds() {
 		config := map[string]string{}
 		for i := range k.Versions {
@@ -157,13 +158,13 @@ func TestEachKindCanBeOff(t *testing.T) {
 			t.Parallel()
 			log := &apitest.LogBuffer{}
 			s := servertest.New(t, func(b *server.Builder) {
-				everything(t, b)
+				addAllControllers(t, b)
 				b.Serving.RuntimeConfig = config
 				b.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			})
 			a := apitest.InProcess(t, s)
 			a.HTTP = s.As("root", auth.Masters).Client()
-			left := served(a)
+			left := discoveredKeys(a)
 			for key := range maps.Keys(config) {
 				assert.NotContains(t, left, key)
 			}
@@ -181,7 +182,7 @@ func TestEachKindCanBeOff(t *testing.T) {
 	}
 }
 
-// plural is what clients call objects of a kind.
+// plural returns the resource name of a kind.
 func plural(k *registry.Kind) string {
 	if k.Plural != "" {
 		return k.Plural
@@ -189,9 +190,9 @@ func plural(k *registry.Kind) string {
 	return strings.ToLower(k.Kind) + "s"
 }
 
-// TestRuntimeConfigLeavesWhatIsStored: a kind that is not served is not touched, and objects
-// that are stored in a version that is not served are there in the others.
-func TestRuntimeConfigLeavesWhatIsStored(t *testing.T) {
+// TestRuntimeConfigKeepsStoredObjects checks that the objects of a disabled kind are kept, and that
+// objects stored in a disabled version are served in the other versions.
+func TestRuntimeConfigKeepsStoredObjects(t *testing.T) {
 	first := memstore.New(memstore.Options{})
 	build := func(store *memstore.Store, config map[string]string) *apitest.Client {
 		b := &server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes, Storage: store, Serving: server.Serving{RuntimeConfig: config}}

@@ -34,8 +34,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Server is a running API server. It is an http.Handler and may be mounted on
-// any mux, also below a prefix with http.StripPrefix.
+// Server is an API server. It is an http.Handler and may be mounted on any mux, also below a prefix
+// with http.StripPrefix. Its methods may be called concurrently.
 type Server struct {
 	names         names.Profile
 	backend       storage.Backend
@@ -65,21 +65,22 @@ type Server struct {
 	lifetime exchange.Lifetime
 }
 
-// Objects returns the server's own way to its objects, without authentication
-// and authorization: for the program that runs it, not for callers.
+// Objects returns a client that accesses the objects directly, without authentication and
+// authorization. It is meant for the program that runs the server.
 func (s *Server) Objects() client.Client { return s.client }
 
-// Metrics is where metrics are registered that /metrics shows: for what a program does
-// around the server. They stay when the server has ended.
+// Metrics returns the registry behind /metrics, so that a program can register its own metrics.
+// They stay registered after Shutdown.
 func (s *Server) Metrics() prometheus.Registerer { return s.registry }
 
 // SetFlowControl replaces Serving.FlowControl and the objects of flow control while the server
-// runs. Requests keep what they hold; waiting requests are classified again. An invalid
-// configuration is an error and changes nothing. It may be called at any time.
+// runs. Requests keep their slots and seats; waiting requests are classified again. If the
+// configuration is invalid, SetFlowControl returns an error and changes nothing. It may be called
+// at any time.
 func (s *Server) SetFlowControl(config flowcontrol.Config) error { return s.capacity.SetConfig(config) }
 
-// flowObjects returns the parts that follow the objects of flow control, if their kinds are
-// registered.
+// flowObjects returns the controller that follows the objects of flow control. ok is false if their
+// kinds are not registered.
 func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
 	group := s.names.Group(wellknown.GroupFlowControl)
 	for _, resource := range []string{"flowschemas", "prioritylevelconfigurations"} {
@@ -90,10 +91,10 @@ func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
 	return controllers.FlowControl{Names: s.names, Apply: s.capacity.Follow}, true
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, h, s.authenticator) }
 
-// serve answers a request of the user that an authenticator finds.
+// serve handles a request whose user is identified by the given authenticator.
 func (s *Server) serve(to http.ResponseWriter, h *http.Request, who auth.Authenticator) {
 	growStack()
 	w, r := s.responder.New(to, h)
@@ -119,9 +120,9 @@ func (s *Server) serve(to http.ResponseWriter, h *http.Request, who auth.Authent
 	}
 }
 
-// growStack grows the goroutine's stack at once to the size that most requests need. Growth by
-// doubling, again for each request since HTTP/2 has a goroutine for each, copies ever more
-// frames and costs some eight per cent of a write.
+// growStack grows the goroutine's stack in one step to the size that most requests need. HTTP/2
+// uses a new goroutine for each request, whose stack would otherwise grow by doubling and copy more
+// frames each time, which costs about 8 % of a write.
 //
 //go:noinline
 func growStack() byte {

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// A webhook of the program answers without a socket. Other services are resolved by their
+// A webhook inside the program answers without a socket. Other services are resolved by their
 // Service objects.
 func ExampleServiceResolver() {
 	webhook := server.Service{Namespace: "default", Name: "policy", Port: 443}

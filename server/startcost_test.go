@@ -24,36 +24,36 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// startCost is what a server with all built-in kinds costs, in a process of its own.
+// startCost is the cost of a server with all built-in kinds, measured in a separate process.
 type startCost struct {
-	First int // allocations from Build to the end of Shutdown, with one request between
-	Later int // those of another server in the process, which finds the schemas made
-	Live  int // bytes of the heap while the first one is there and has nothing to do
+	First int // allocations from Build to the end of Shutdown, with one request in between
+	Later int // allocations of a second server in the process, for which the schemas exist already
+	Live  int // bytes of the live heap while the first server is idle
 }
 
-// TestStartCost bounds what a start costs, since many programs start servers by the
-// hundred, and an idle one shall be small. The bounds are some 5 % above what was found when
-// they were set, for Live 15 %; what is found varies by less than 1 %.
+// TestStartCost bounds the cost of a start and the memory of an idle server, because many programs
+// start servers by the hundred. When they were set, the bounds were about 5 % above the measured
+// values, 15 % for Live; measurements vary by less than 1 %.
 //
-// Who sees it fail has added work to every start, or something that every server keeps. Find
-// it with
+// If the test fails, a change has added work to every start, or memory that every server keeps.
+// Find it with
 //
 //	go test ./server -run XXX -bench BenchmarkStart -benchtime 100x -memprofile mem -memprofilerate 1
 //	go tool pprof -sample_index=alloc_objects -top -cum mem
 //
-// and, for what stays, -sample_index=inuse_space. Make it when it is first used, or once for
-// all servers of a process; a bound is raised only for what every server needs from its first
-// moment. Who makes a start cheaper lowers the bounds.
+// and, for memory that is kept, -sample_index=inuse_space. Do the work on first use, or once for
+// all servers of a process. Raise a bound only for work that every server needs from its first
+// moment, and lower the bounds when a start becomes cheaper.
 func TestStartCost(t *testing.T) {
 	if raced() {
 		t.Skip("the race detector allocates, too")
 	}
 	for store, most := range map[string]startCost{
 		"memory": {First: 77_500, Later: 41_800, Live: 4_390_000},
-		"badger": {First: 89_500, Later: 53_300, Live: 17_550_000}, // 11 MB are the store's own
+		"badger": {First: 89_500, Later: 53_300, Live: 17_550_000}, // the store itself takes 11 MB
 	} {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), startVariable+"="+store, "GOMAXPROCS=2") // some tables have a part for each
+		cmd.Env = append(os.Environ(), startVariable+"="+store, "GOMAXPROCS=2") // some tables have a part for each processor
 		cmd.Dir, cmd.Stderr = t.TempDir(), os.Stderr
 		out, err := cmd.Output()
 		require.NoError(t, err)
@@ -66,17 +66,20 @@ func TestStartCost(t *testing.T) {
 	}
 }
 
+// raced reports whether the tests run with the race detector.
 func raced() bool {
 	info, _ := debug.ReadBuildInfo()
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// startVariable names the store, in the process that starts servers.
+// startVariable is the environment variable that turns the test binary into the process that
+// measures starts. Its value selects the store.
 const startVariable = "TEST_START"
 
-// startAsTold is that process. It collects no garbage of its own accord: what is decoded
-// would be again, by chance.
-func startAsTold(store string) {
+// measureStarts measures the starts of servers over the named store and writes a startCost to the
+// standard output. It turns the garbage collector off: a collection could drop decoded data from
+// sync.Pools, which would then be decoded again, at random.
+func measureStarts(store string) {
 	debug.SetGCPercent(-1)
 	var found startCost
 	allocations := func(dir string, then func()) int {
@@ -94,7 +97,8 @@ func startAsTold(store string) {
 	_ = json.NewEncoder(os.Stdout).Encode(found)
 }
 
-// startOnce starts a server over a new store, asks it for something and ends it.
+// startOnce starts a server over a new store, makes one request, calls then, and shuts the server
+// down.
 func startOnce(kind, dir string, then func()) error {
 	var store storage.Backend
 	if kind == "badger" {

@@ -10,16 +10,15 @@ import (
 	"orch.io/controlplane/internal/inprocess"
 )
 
-// Transport returns an in-process way to the server for any HTTP client: no
-// socket, no encoding of HTTP, answers stream as they are written. The host of
-// a request's URL does not matter. Requests made through it carry the server's
-// context rules: when their context ends, so does the request.
+// Transport returns a RoundTripper that calls the server in process, for use with any HTTP client.
+// It needs no socket, and responses stream as they are written. The host in a request's URL is
+// ignored. A request ends when its context ends.
 func (s *Server) Transport() http.RoundTripper { return inprocess.Transport(s) }
 
-// Conn returns an in-process way to the server as a user whom the program names, for the
-// typed clients of package client; its Transport serves any HTTP client. The user is as if
-// an authenticator had found him, whatever credentials requests carry: access control, flow
-// control, admission and audit see him. One without a name is refused with 401.
+// Conn returns an in-process connection to the server as the given user, for the typed clients of
+// package client; its Transport can be used with any HTTP client. The server treats the user as
+// authenticated, ignoring credentials in requests; authorization, flow control, admission and audit
+// apply. If the user has no name, requests are refused with 401.
 func (s *Server) Conn(user auth.User) client.Conn {
 	user.Groups, user.Extra = slices.Clone(user.Groups), maps.Clone(user.Extra)
 	who := auth.Union(auth.AuthenticatorFunc(func(*http.Request) (*auth.User, error) {

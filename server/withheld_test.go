@@ -15,12 +15,12 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// withheld is a server with a kind of the program's own, widgets, which is served or not, or
-// is not there at all, from its start or from a Restart on.
+// withheld is a server with a kind of the program's own, widgets. A Restart applies changes of its
+// fields, which decide whether the kind is registered and served.
 type withheld struct {
 	*servertest.Server
 	*apitest.Client
-	config     map[string]string // of what is served
+	config     map[string]string // Serving.RuntimeConfig
 	registered bool
 }
 
@@ -35,8 +35,8 @@ func newWithheld(t *testing.T, config map[string]string, more ...func(*server.Bu
 	return w
 }
 
-// turn restarts the server with another configuration.
-func (w *withheld) turn(config map[string]string) {
+// restartWith restarts the server with another RuntimeConfig.
+func (w *withheld) restartWith(config map[string]string) {
 	w.config = config
 	w.Restart()
 }
@@ -56,35 +56,36 @@ func conditionsIn(body map[string]any) (list []string) {
 	return list
 }
 
-// TestUnservedObjectsAreTold: a server that starts over objects that nothing of it has the
-// kind of says so, once, with their numbers, and not of those that it withholds.
-func TestUnservedObjectsAreTold(t *testing.T) {
+// TestObjectsOfUnknownKindsAreLogged checks that a server logs, once, the numbers of stored objects
+// of kinds that are neither registered nor defined, but not those of registered kinds that
+// RuntimeConfig disables.
+func TestObjectsOfUnknownKindsAreLogged(t *testing.T) {
 	log := &apitest.ErrorLog{Warnings: true}
 	w := newWithheld(t, nil, func(b *server.Builder) { b.Logger = slog.New(log) })
 	for _, name := range []string{"a", "b", "c"} {
 		w.Must(201, "POST", apitest.WidgetsPath, widgetIn(name, ""))
 	}
 	assert.Empty(t, log.Take())
-	w.turn(widgetsOff())
-	assert.Empty(t, log.Take(), "it has them")
+	w.restartWith(widgetsOff())
+	assert.Empty(t, log.Take(), "the kind is registered")
 	w.registered = false
 	for range 2 {
-		w.turn(nil)
-		assert.Equal(t, []string{"the store holds objects of kinds that are neither registered nor defined: they stay, and nobody sees them objects=3 kinds=widgets.example.com (3)"}, log.Take())
+		w.restartWith(nil)
+		assert.Equal(t, []string{"the store holds objects of kinds that are neither registered nor defined; they are kept but not served objects=3 kinds=widgets.example.com (3)"}, log.Take())
 	}
 	w.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 	w.Settle()
 	assert.Len(t, w.Must(200, "GET", apitest.WidgetsPath, nil).Names(), 3)
-	w.turn(nil)
-	assert.Empty(t, log.Take(), "a definition has them")
+	w.restartWith(nil)
+	assert.Empty(t, log.Take(), "the kind is defined")
 }
 
-// TestDefinitionsDoNotTakeTheNamesOfWithheldKinds: a kind that the server has and does not
-// serve keeps its names, of which each alone is refused, and its objects.
-func TestDefinitionsDoNotTakeTheNamesOfWithheldKinds(t *testing.T) {
+// TestDefinitionCannotTakeNamesOfDisabledKind checks that each name of a disabled kind is refused
+// to definitions, and that the kind keeps its objects.
+func TestDefinitionCannotTakeNamesOfDisabledKind(t *testing.T) {
 	w := newWithheld(t, nil)
 	w.Must(201, "POST", apitest.WidgetsPath, widgetIn("w", ""))
-	w.turn(widgetsOff())
+	w.restartWith(widgetsOff())
 	for _, c := range []struct{ name, plural, kind, short, want string }{
 		{"all", "widgets", "Widget", "", `KindConflict: "Widget" is`},
 		{"plural", "widgets", "Other", "", `PluralConflict: "widgets" is`},
@@ -117,23 +118,24 @@ func TestDefinitionsDoNotTakeTheNamesOfWithheldKinds(t *testing.T) {
 			assert.Equal(t, 404, w.Do("GET", apitest.DefinitionsPath+"/"+c.plural+".example.com", nil).Code)
 		})
 	}
-	w.turn(nil)
+	w.restartWith(nil)
 	assert.Equal(t, []string{"w"}, w.Must(200, "GET", apitest.WidgetsPath, nil).Names())
 }
 
-// TestDefinitionsGiveWayToWithheldKinds: a program gets a kind of the names that a definition
-// has already: that is served no more, is told so, and can go without taking anything along.
-func TestDefinitionsGiveWayToWithheldKinds(t *testing.T) {
+// TestRegisteredKindReplacesDefinition registers a kind whose names a definition has already. The
+// definition is no longer served and has a condition that gives the reason, and deleting it keeps
+// the objects.
+func TestRegisteredKindReplacesDefinition(t *testing.T) {
 	for name, config := range map[string]map[string]string{"withheld": widgetsOff(), "served": nil} {
 		t.Run(name, func(t *testing.T) {
 			w := newWithheld(t, nil)
 			w.registered = false
-			w.turn(nil)
+			w.restartWith(nil)
 			w.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 			w.Settle()
 			w.Must(201, "POST", apitest.WidgetsPath, widgetIn("w", ""))
 			w.registered = true
-			w.turn(config)
+			w.restartWith(config)
 			w.Settle()
 			by := map[bool]string{false: "already in use", true: "already in use by a kind that this server has and does not serve"}[config != nil]
 			assert.Equal(t, []string{`NamesAccepted=False ListKindConflict: "WidgetList" is ` + by,
@@ -142,7 +144,7 @@ func TestDefinitionsGiveWayToWithheldKinds(t *testing.T) {
 			w.Must(200, "DELETE", apitest.WidgetDefinitionPath, nil)
 			w.Settle()
 			assert.Equal(t, 404, w.Do("GET", apitest.WidgetDefinitionPath, nil).Code)
-			w.turn(nil)
+			w.restartWith(nil)
 			assert.Equal(t, []string{"w"}, w.Must(200, "GET", apitest.WidgetsPath, nil).Names())
 		})
 	}
@@ -150,22 +152,22 @@ func TestDefinitionsGiveWayToWithheldKinds(t *testing.T) {
 
 const tenantPath = "/apis/example.com/v1/namespaces/tenant/widgets"
 
-// TestNamespacesEmptyWithheldKinds: what a namespace holds of a kind that is not served goes
-// with it, or holds it as it would if the kind was served.
-func TestNamespacesEmptyWithheldKinds(t *testing.T) {
+// TestNamespaceDeletionRemovesObjectsOfDisabledKind checks that the deletion of a namespace deletes
+// objects of a disabled kind, or waits for their finalizers, as if the kind were served.
+func TestNamespaceDeletionRemovesObjectsOfDisabledKind(t *testing.T) {
 	w := newWithheld(t, nil)
 	w.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"tenant"}}`)
 	w.Must(201, "POST", tenantPath, widgetIn("free", ""))
 	w.Must(201, "POST", tenantPath, widgetIn("held", `,"finalizers":["example.com/f"]`))
 	w.Must(201, "POST", apitest.WidgetsPath, widgetIn("elsewhere", ""))
-	w.turn(widgetsOff())
+	w.restartWith(widgetsOff())
 	w.Must(200, "DELETE", "/api/v1/namespaces/tenant", nil)
 	w.Settle()
-	told := strings.Join(conditionsIn(w.Must(200, "GET", "/api/v1/namespaces/tenant", nil).Body), "\n")
-	assert.Contains(t, told, "NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: [widgets.example.com has 1 resource instances]")
-	assert.Contains(t, told, "[example.com/f in 1 resource instances]")
+	conditions := strings.Join(conditionsIn(w.Must(200, "GET", "/api/v1/namespaces/tenant", nil).Body), "\n")
+	assert.Contains(t, conditions, "NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: [widgets.example.com has 1 resource instances]")
+	assert.Contains(t, conditions, "[example.com/f in 1 resource instances]")
 
-	w.turn(nil)
+	w.restartWith(nil)
 	assert.Equal(t, []string{"held"}, w.Must(200, "GET", tenantPath, nil).Names())
 	w.Must(200, "PATCH", tenantPath+"/held", `{"metadata":{"finalizers":null}}`)
 	w.Settle()
@@ -173,38 +175,38 @@ func TestNamespacesEmptyWithheldKinds(t *testing.T) {
 
 	w.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"tenant"}}`)
 	w.Must(201, "POST", tenantPath, widgetIn("free", ""))
-	w.turn(widgetsOff())
+	w.restartWith(widgetsOff())
 	w.Must(200, "DELETE", "/api/v1/namespaces/tenant", nil)
 	w.Settle()
 	assert.Equal(t, 404, w.Do("GET", "/api/v1/namespaces/tenant", nil).Code)
-	w.turn(nil)
+	w.restartWith(nil)
 	w.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"tenant"}}`)
 	assert.Empty(t, w.Must(200, "GET", tenantPath, nil).Names())
 	assert.Equal(t, []string{"elsewhere"}, w.Must(200, "GET", apitest.WidgetsPath, nil).Names())
 }
 
-// TestNamespacesWaitForUnknownKinds: what a store holds of a kind that the server does not
-// know may be another server's, and be held by whom nobody here knows: the namespace waits,
-// and tells for what.
-func TestNamespacesWaitForUnknownKinds(t *testing.T) {
+// TestNamespaceDeletionWaitsForUnknownKinds checks that a namespace with objects of an unknown kind
+// is not removed and that its conditions name the kind: the objects may belong to another server
+// and need its finalizers.
+func TestNamespaceDeletionWaitsForUnknownKinds(t *testing.T) {
 	w := newWithheld(t, nil)
 	w.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"tenant"}}`)
 	w.Must(201, "POST", tenantPath, widgetIn("a", ""))
 	w.Must(201, "POST", "/api/v1/namespaces/tenant/configmaps", apitest.NewConfigMap("known"))
 	w.registered = false
-	w.turn(nil)
+	w.restartWith(nil)
 	w.Must(200, "DELETE", "/api/v1/namespaces/tenant", nil)
 	w.Settle()
 	body := w.Must(200, "GET", "/api/v1/namespaces/tenant", nil).Body
 	assert.Equal(t, "Terminating", apitest.NestedString(body, "status", "phase"))
-	told := strings.Join(conditionsIn(body), "\n")
-	assert.Contains(t, told, "NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: [widgets.example.com has 1 resource instances]")
-	assert.Contains(t, told, "NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: "+
+	conditions := strings.Join(conditionsIn(body), "\n")
+	assert.Contains(t, conditions, "NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: [widgets.example.com has 1 resource instances]")
+	assert.Contains(t, conditions, "NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: "+
 		"widgets.example.com: the store holds objects of a kind that this server does not have")
 	assert.Empty(t, w.Must(200, "GET", "/api/v1/namespaces/tenant/configmaps", nil).Names())
 
 	w.registered = true
-	w.turn(nil)
+	w.restartWith(nil)
 	w.Settle()
 	assert.Equal(t, 404, w.Do("GET", "/api/v1/namespaces/tenant", nil).Code)
 	w.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"tenant"}}`)

@@ -4,7 +4,7 @@
 //
 // Backend is the interface that every store implements. The smaller interfaces, such as Stamper,
 // Checker and Importer, are optional: a caller finds them with a type assertion. A store that wraps
-// another one must forward those that it wants to keep.
+// another store must forward the optional interfaces that it wants to keep.
 //
 // Package storagetest holds the conformance tests for implementations of Backend.
 package storage
@@ -147,7 +147,7 @@ type Backend interface {
 	// If a comparison fails, nothing is written, and the error is a *ConflictError for the first such
 	// key in byte order. Deleting a key that does not exist fails with ErrNotFound if Expect is
 	// AnyRevision or 0. A commit without writes, a commit of guards only, and two writes of one key fail
-	// with ErrNotTogether. Every store accepts CommitLength writes of CommitBytes bytes; if a commit is
+	// with ErrInvalidCommit. Every store accepts CommitLength writes of CommitBytes bytes; if a commit is
 	// larger than the store accepts, nothing is written, and the error is ErrTooLarge. After any other
 	// error, including the error of the context, the commit may or may not have happened.
 	//

@@ -129,7 +129,7 @@ func BenchmarkIdleCursorBytes(b *testing.B) {
 	runtime.KeepAlive(cursors)
 }
 
-// BenchmarkFanout1000 commits one change and waits until 1000 watchers have received it.
+// BenchmarkFanout1000 commits a change and waits until 1000 watchers have received it.
 func BenchmarkFanout1000(b *testing.B) {
 	const watchers = 1000
 	w := benchWorld(b, 10)

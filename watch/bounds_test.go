@@ -33,7 +33,7 @@ func TestLogsShareOneLimit(t *testing.T) {
 	}
 	bytes, records := w.kept()
 	require.LessOrEqual(t, bytes, int64(most+eventOverhead+400))
-	require.Greater(t, records[others], 10, "the bound is used")
+	require.Greater(t, records[others], 10, "the memory up to the limit is used")
 	for i := range 50 {
 		w.put(things, "a/x", "", fmt.Sprint(i, value))
 		bytes, _ = w.kept()
@@ -43,7 +43,7 @@ func TestLogsShareOneLimit(t *testing.T) {
 	assert.Equal(t, 1, records[others], "the oldest changes make room, whatever type they are of")
 	assert.Greater(t, records[things], 10)
 
-	// What the memory has forgotten comes from the store.
+	// States that are no longer in memory are read from the store.
 	cur, err := w.set.Cache(others).Watch(query{}, 10)
 	require.NoError(t, err)
 	for want := storage.Revision(11); want <= 50; {
@@ -92,8 +92,8 @@ func TestPinnedStatesAreLimitedInBytes(t *testing.T) {
 	assert.Greater(t, most, 2)
 	assert.Less(t, most, 7)
 
-	// States from before are as large, one by one; the newest one stays for the
-	// pages to come, however large.
+	// Each earlier state is as large. The newest state stays for further pages,
+	// however large it is.
 	for rev := storage.Revision(30); rev < 60; rev += 10 {
 		_, err := c.ListAt(t.Context(), rev, query{}, "", 1)
 		require.NoError(t, err)

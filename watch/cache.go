@@ -11,19 +11,20 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// snapshot is the state of a cache at one revision. Its tree is immutable.
+// snapshot is the state of a cache at a revision. Its tree is immutable.
 type snapshot[V Entry] struct {
 	tree  *btree.Map[string, V]
 	other int64 // bytes of its records that were already replaced when it was created
 }
 
-// Cache holds the current entries under one key prefix, and the newest events. All
+// Cache holds the current entries under a key prefix, and the newest events. All
 // methods are safe for concurrent use.
 //
-// Invariants, under mu: the newest commit of the log is the last one that changed the
+// Invariants, under mu: the newest commit of the log is the last commit that changed the
 // tree, except for keys that became damaged or readable again; cursors from before such
-// a change are severed. For every revision from exact on that the log still covers,
-// undoing the later commits of the log on the tree gives the state at that revision.
+// a change are severed. For every revision that is not below exact and that the log still
+// covers, undoing the later commits of the log on the tree gives the state at that
+// revision.
 type Cache[V Entry] struct {
 	set    *CacheSet[V]
 	prefix string
@@ -71,8 +72,8 @@ func (c *Cache[V]) Len() int {
 // Changed returns the revision of the newest event. It takes no lock.
 func (c *Cache[V]) Changed() storage.Revision { return storage.Revision(c.newest.Load()) }
 
-// Get returns the current entry of a key, or the zero value if there is none. To see the
-// result of a certain commit, call CacheSet.Wait first.
+// Get returns the current entry of a key, or the zero value if the key has no record. To
+// see the result of a certain commit, call CacheSet.Wait first.
 func (c *Cache[V]) Get(key string) V {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -105,7 +106,7 @@ func (c *Cache[V]) snapshotLocked() *snapshot[V] {
 	return c.current
 }
 
-// apply applies the changes of one commit. It returns the waiting cursors to release
+// apply applies the changes of a commit. It returns the waiting cursors to release
 // and the growth of the log in bytes.
 func (c *Cache[V]) apply(changes []change[V], now time.Time) (woken eventlog.Woken, grown int64) {
 	c.mu.Lock()
@@ -155,7 +156,8 @@ func (c *Cache[V]) load(key string, e V) {
 	c.put(key, none, e)
 }
 
-// put replaces the current entry of a key; zero is none. The caller holds the lock.
+// put replaces the current entry of a key; the zero value means no record. The caller
+// holds the lock.
 func (c *Cache[V]) put(key string, old, now V) {
 	var none V
 	c.current = nil
@@ -188,15 +190,15 @@ func (c *Cache[V]) compacted(rev storage.Revision) error {
 	return nil
 }
 
-// since returns the revision of the oldest commit in the log, 0 if the log has none but
-// the newest.
+// since returns the revision of the oldest commit in the log, or 0 if the log has no
+// commit except the newest.
 func (c *Cache[V]) since() storage.Revision {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.log.First()
 }
 
-// shorten drops the oldest commits, but not the newest one. It returns the growth of
+// shorten drops the oldest commits, but never the newest commit. It returns the growth of
 // the log in bytes.
 func (c *Cache[V]) shorten() int64 {
 	c.mu.Lock()

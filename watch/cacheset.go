@@ -23,16 +23,16 @@ type Options[V Entry] struct {
 	Entry func(storage.Record) V
 
 	// Split divides a storage key into the prefix of its cache and the key within the
-	// cache; the two together must be the storage key. No prefix may begin with another
-	// one. If ok is false, the key is in no cache. By default the prefix ends after the
-	// first slash, and keys without a slash are in no cache. A Split that always returns
-	// the empty prefix makes one cache of all keys.
+	// cache; both together must be the storage key. No prefix may begin with another
+	// prefix. If ok is false, the key is in no cache. By default the prefix ends after the
+	// first slash, and keys without a slash are in no cache. If Split always returns the
+	// empty prefix, all keys are in the same cache.
 	Split func(storageKey string) (prefix, key string, ok bool)
 
-	// Replaced is called when the current entry of a key changes from old to now; zero
-	// means that there is none. It runs under the lock of the cache, before any reader
-	// sees the change, for the keys of one cache in the order of the commits. It must not
-	// call the CacheSet or its caches.
+	// Replaced is called when the current entry of a key changes from old to now; the zero
+	// value means no record. It runs under the lock of the cache, before any reader sees the
+	// change. For the keys of the same cache it is called in the order of the commits. It
+	// must not call the CacheSet or its caches.
 	Replaced func(prefix string, old, now V)
 
 	// Retain is how long the events and the older states of a cache stay readable, by
@@ -42,7 +42,8 @@ type Options[V Entry] struct {
 	// MaxEvents bounds the events in memory for each cache; 65,536 by default.
 	MaxEvents int
 	// MaxBytes bounds the bytes of replaced records that the events of all caches keep in
-	// memory, and those that the snapshots of each cache keep; 32 MiB by default.
+	// memory, and separately the bytes that the snapshots of each cache keep; 32 MiB by
+	// default.
 	MaxBytes int64
 	// MaxSnapshots bounds the snapshots of each cache that are kept for further pages of
 	// a list; 64 by default.
@@ -52,7 +53,7 @@ type Options[V Entry] struct {
 	// follows it, by the deferred function that recovers it.
 	OnPanic func(p any)
 	// OnCommit is called after each commit that the caches show, before they show the
-	// next one.
+	// next commit.
 	OnCommit func()
 }
 
@@ -89,7 +90,7 @@ func splitAfterSlash(storageKey string) (prefix, key string, ok bool) {
 	return storageKey[:i], storageKey[i:], i > 0
 }
 
-// CacheSet follows one backend and holds its records in a Cache for each key prefix.
+// CacheSet follows a backend and holds its records in a Cache for each key prefix.
 // All methods are safe for concurrent use.
 type CacheSet[V Entry] struct {
 	backend   storage.Backend
@@ -210,7 +211,7 @@ func (s *CacheSet[V]) HistoryUsed() float64 {
 	return float64(s.keptBytes.Load()) / float64(s.options.MaxBytes)
 }
 
-// cacheOf returns the cache of a storage key and the key within it, nil if the key is
+// cacheOf returns the cache of a storage key and the key within it, or nil if the key is
 // in no cache.
 func (s *CacheSet[V]) cacheOf(storageKey string) (*Cache[V], string) {
 	prefix, key, ok := s.options.Split(storageKey)
@@ -220,7 +221,7 @@ func (s *CacheSet[V]) cacheOf(storageKey string) (*Cache[V], string) {
 	return s.Cache(prefix), key
 }
 
-// gate is the group of the callers of Wait for one revision.
+// gate is the group of the callers of Wait for a revision.
 type gate struct {
 	revision storage.Revision
 	members  int

@@ -14,17 +14,18 @@ import (
 // ErrEnded reports that Cache.EndWatches ended the watch.
 var ErrEnded = errors.New("watch ended")
 
-// maxBatch bounds the events of the log that one call of Next examines after it has
-// found one to return.
+// maxBatch bounds the events of the log that a call of Next examines after it has
+// found an event to return.
 const maxBatch = 1000
 
-// Cursor is a watcher: a position in the log of a cache, and a query. One goroutine at
-// a time may use it, except that Revision and Close are safe for concurrent use. It
-// holds no resources, so a cursor that is not needed any more can be dropped.
+// Cursor is a watcher: a position in the log of a cache, and a query. It is not safe for
+// concurrent use, except Revision and Close. It holds no resources, so a cursor that is
+// not needed any more can be dropped.
 //
 // The position moves with each commit that Next has examined, whether or not the query
 // selects its events, so a cursor whose query selects little does not fall behind. The
-// cursor takes runs of commits out of the log under Cache.mu and examines them without.
+// cursor takes runs of commits out of the log under Cache.mu and examines them without
+// the lock.
 type Cursor[V Entry] struct {
 	cache    *Cache[V]
 	query    Query[V]
@@ -55,7 +56,7 @@ func (c *Cache[V]) Watch(q Query[V], after storage.Revision) (*Cursor[V], error)
 }
 
 // enterLog sets cur.history to the revision up to which commits must be read from the
-// backend, 0 if the log has them all. The caller holds the lock of the cache.
+// backend, or to 0 if the log has all of them. The caller holds the lock of the cache.
 func (cur *Cursor[V]) enterLog() {
 	cur.history = 0
 	if floor := cur.cache.log.Floor(); cur.Revision() < floor {
@@ -83,16 +84,16 @@ func (c *Cache[V]) ListAndWatch(q Query[V]) ([]V, *Cursor[V]) {
 // call is about to return.
 func (cur *Cursor[V]) Revision() storage.Revision { return storage.Revision(cur.revision.Load()) }
 
-// Close makes the following calls of Next fail with storage.ErrClosed. A call that waits
-// is not interrupted; its context is for that.
+// Close makes the following calls of Next fail with storage.ErrClosed. It does not
+// interrupt a waiting call; cancel the context of the call instead.
 func (cur *Cursor[V]) Close() { cur.closed.Store(true) }
 
-// Next returns the next events that the query selects, at least one, in the order of
-// their revisions and, within a commit, of their keys. The events of one commit are
-// returned by one call. Next waits until there is an event. It fails
+// Next returns the next events that the query selects, in the order of their revisions
+// and, within a commit, of their keys. It waits until there is at least one event. All
+// events of a commit are returned by the same call. Next fails
 //
-//   - with the error of the context when it ends; there is no event up to Revision then,
-//     and Next can be called again,
+//   - with the error of the context when it ends; all events up to Revision were returned
+//     then, and Next can be called again,
 //   - with storage.ErrCompacted, a *storage.CompactedError if the oldest usable revision
 //     is known, if the cursor fell behind the log and the history, or if a damaged record
 //     has changed; the reader must list again,
@@ -190,7 +191,7 @@ func (cur *Cursor[V]) check() error {
 	return nil
 }
 
-// park returns a group to wait in, nil if there is something to read.
+// park returns a group to wait in, or nil if the log has commits to read.
 func (cur *Cursor[V]) park() (*eventlog.Group, error) {
 	c := cur.cache
 	c.mu.Lock()
@@ -205,8 +206,8 @@ func (cur *Cursor[V]) park() (*eventlog.Group, error) {
 	return c.parked.Park(cur.query.topic()), nil
 }
 
-// unpark leaves the group and reports whether the group was woken before. If it was not,
-// the log has no event for the cursor.
+// unpark leaves the group and reports whether the group was woken before. If it was not
+// woken, the log has no event for the cursor.
 func (cur *Cursor[V]) unpark(g *eventlog.Group) bool {
 	c := cur.cache
 	c.mu.Lock()
@@ -283,9 +284,9 @@ func (cur *Cursor[V]) checkSevered() error {
 	return nil
 }
 
-// history calls each with the commits after one revision up to and including another, in
-// the order of the backend's history, until it returns false. A commit without a change
-// of the cache has no events.
+// history calls each with the commits after the revision after, up to and including last,
+// in the order of the backend's history, until each returns false. A commit without a
+// change of the cache has no events.
 func (c *Cache[V]) history(ctx context.Context, after, last storage.Revision, each func(commit[V]) bool) error {
 	for events, err := range c.backendHistory(ctx, after, last) {
 		if err != nil {

@@ -9,12 +9,12 @@ import (
 )
 
 // A record that the backend cannot read has no entry. Its last value is unknown, so no
-// event can report its deletion or replacement: cursors from before that fail with
-// storage.ErrCompacted instead.
+// event can report its deletion or replacement. Instead, cursors from before such a change
+// fail with storage.ErrCompacted.
 
 // Damaged returns the keys whose records cannot be read, with the revisions of these
-// records, or nil if there are none. The map belongs to the caller. A program must not
-// treat these keys as missing.
+// records, or nil if all records can be read. The map belongs to the caller. A program
+// must not treat these keys as missing.
 func (c *Cache[V]) Damaged() map[string]storage.Revision {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

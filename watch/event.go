@@ -28,11 +28,10 @@ func (r *Record) Origin() (key string, revision storage.Revision, size int) {
 	return r.Key, r.Revision, len(r.Value)
 }
 
-// Event is the change of one key by one commit, as a reader sees it. Old is the entry
-// before the commit and New the entry after it. Old is zero if the reader did not see
-// the key before: the commit created it, or the old entry did not match the query. New
-// is zero if the reader does not see the key any more: the commit deleted it, or the
-// new entry does not match. At most one of the two is zero.
+// Event is the change of a key by a commit, as a reader sees it. Old is the entry before
+// the commit and New the entry after it. Old is zero if the commit created the key, or if
+// the old entry did not match the query. New is zero if the commit deleted the key, or if
+// the new entry does not match. Old and New are never both zero.
 type Event[V Entry] struct {
 	Old, New V
 	Revision storage.Revision // revision of the commit
@@ -54,10 +53,10 @@ func (ev *Event[V]) key() string {
 const eventOverhead = 256
 
 // bytes returns the approximate memory that a log keeps because of the event. The new
-// entry does not count: the tree holds it anyway.
+// entry does not count, because the tree holds it anyway.
 func (ev *Event[V]) bytes() int64 { return eventOverhead + sizeOf(ev.Old) }
 
-// sizeOf returns the size of the record of an entry, 0 for none.
+// sizeOf returns the size of the record of an entry, or 0 if the entry is zero.
 func sizeOf[V Entry](e V) int64 {
 	var none V
 	if e == none {
@@ -72,5 +71,5 @@ func revisionOf[V Entry](e V) storage.Revision {
 	return revision
 }
 
-// commit holds the events of one commit in one cache, in the order of their keys.
+// commit holds the events of a commit in a cache, in the order of their keys.
 type commit[V Entry] = eventlog.Commit[Event[V]]

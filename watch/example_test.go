@@ -47,7 +47,7 @@ func Example() {
 	// switched off: desk at 4
 }
 
-// All pages of a list show one revision.
+// All pages of a list show the same revision.
 func ExampleCache_ListAt() {
 	ctx := context.Background()
 	store := memstore.New(memstore.Options{})
@@ -133,7 +133,7 @@ func keys[V watch.Entry](page watch.Page[V]) (keys []string) {
 	return keys
 }
 
-// The statistics tell how many entries a list examined.
+// The statistics have the number of entries that a list examined.
 func ExampleCache_Stats() {
 	ctx := context.Background()
 	store := memstore.New(memstore.Options{})

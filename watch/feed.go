@@ -11,12 +11,12 @@ import (
 
 // Feed reads the events of several or all caches in the order of the commits. It has no
 // filter, and only Wait waits. It is meant for a reader in the same process that maintains
-// its own state. One goroutine at a time may use a Feed. It
-// holds no goroutine and no other resources.
+// its own state. It is not safe for concurrent use. It holds no goroutine and no other
+// resources.
 //
-// A commit is delivered whole: events that a cache shows beyond the revision that the
-// CacheSet had before the feed read its caches are held back until the CacheSet shows
-// their revision.
+// A commit is always delivered as a whole. To ensure this, the feed reads
+// CacheSet.Revision before it reads its caches, and holds back newer events until the
+// CacheSet shows their revision.
 type Feed[V Entry] struct {
 	set      *CacheSet[V]
 	some     []*Cache[V] // nil for all
@@ -30,15 +30,16 @@ type cacheEvent[V Entry] struct {
 	Event[V]
 }
 
-// feedWait is a waiting feed, to be woken by an event of one of the caches, of any if
-// there are none.
+// feedWait is a waiting feed. An event of any of its caches wakes it; if it has no list of
+// caches, an event of any cache does.
 type feedWait[V Entry] struct {
 	caches []*Cache[V]
 	woken  chan struct{}
 }
 
-// Feed returns a feed of some caches, or, if none are given, of all caches, including
-// those created later. The first Pull that includes a cache returns its current entries.
+// Feed returns a feed of the given caches. Without arguments, it returns a feed of all
+// caches, including caches that are created later. The first Pull that includes a cache
+// returns its current entries.
 func (s *CacheSet[V]) Feed(caches ...*Cache[V]) *Feed[V] {
 	return &Feed[V]{set: s, some: caches, parts: make(map[*Cache[V]]*Cursor[V])}
 }
@@ -46,9 +47,9 @@ func (s *CacheSet[V]) Feed(caches ...*Cache[V]) *Feed[V] {
 // Changes returns the events since the last call, with their caches, in the order of their
 // revisions. It does not wait. If the feed has fallen behind the log of a cache, reset
 // is true and the events are the current entries of all its caches: the reader must drop
-// its state. The entries of a first or reset Pull come as events without Old, whose
-// Revision is the revision of the entry. The sequence can be read once, even after further
-// calls of Pull.
+// its state. Entries of the first Pull or of a reset are returned as events without Old,
+// whose Revision is the revision of the entry. The sequence can be read only once, also
+// after further calls of Pull.
 func (f *Feed[V]) Changes() (events iter.Seq2[*Cache[V], Event[V]], reset bool) {
 	list, reset := f.collect()
 	return func(yield func(*Cache[V], Event[V]) bool) {
@@ -127,8 +128,8 @@ func (f *Feed[V]) restart() []cacheEvent[V] {
 	return list
 }
 
-// Wait returns nil when Pull has something to return. It fails with the context's error,
-// or with storage.ErrClosed after Close of the CacheSet.
+// Wait returns nil when Pull has events to return. It fails with the context's error if the
+// context ends first, and with storage.ErrClosed after Close of the CacheSet.
 func (f *Feed[V]) Wait(ctx context.Context) error {
 	w := f.set.feedWait(f)
 	if w != nil {
@@ -167,7 +168,7 @@ func (f *Feed[V]) caches() []*Cache[V] {
 	return f.some
 }
 
-// ready reports whether Pull would return something.
+// ready reports whether Pull would return events.
 func (f *Feed[V]) ready() bool {
 	if len(f.held) > 0 && f.held[0].Revision <= f.set.Revision() {
 		return true
@@ -223,8 +224,8 @@ func (s *CacheSet[V]) wakeFeeds(c *Cache[V]) {
 	})
 }
 
-// commits returns the next run of commits, without filtering it, and moves the cursor
-// past it. It disregards EndWatches.
+// commits returns the next run of commits, unfiltered, and moves the cursor past it. It
+// ignores EndWatches.
 func (cur *Cursor[V]) commits() ([]commit[V], error) {
 	c := cur.cache
 	c.mu.RLock()

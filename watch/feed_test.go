@@ -40,7 +40,7 @@ func TestFeedOfSomeCaches(t *testing.T) {
 	w.put(things, "a/x", "", "1")
 	w.put(others, "a/x", "", "1")
 	f := w.set.Feed(w.set.Cache(things))
-	require.NoError(t, f.Wait(t.Context()), "there is something at first")
+	require.NoError(t, f.Wait(t.Context()), "the first Pull has the current entries")
 	assert.Equal(t, []string{"1 things/a/x: to 1@1"}, pull(t, f))
 	assert.Equal(t, storage.Revision(2), f.Revision())
 	w.put(things, "a/x", "", "2")

@@ -96,7 +96,7 @@ func (s *CacheSet[V]) watchBackend(ctx context.Context) error {
 	return nil
 }
 
-// change is the new state of one key: an entry, damaged, or deleted.
+// change is the new state of a key: an entry, damaged, or deleted.
 type change[V Entry] struct {
 	cache    *Cache[V]
 	key      string
@@ -105,8 +105,8 @@ type change[V Entry] struct {
 	damaged  bool
 }
 
-// apply applies one commit, whose changes are in the order of the storage keys, so that
-// those of one cache are neighbours.
+// apply applies a commit. Its changes are in the order of the storage keys, so the changes
+// of a cache are adjacent.
 func (s *CacheSet[V]) apply(rev storage.Revision, changes []change[V]) {
 	now := time.Now()
 	var woken eventlog.Woken
@@ -149,7 +149,7 @@ func (s *CacheSet[V]) shorten() {
 	}
 }
 
-// longest returns the cache whose log begins at the oldest commit, nil if no log has
+// longest returns the cache whose log begins at the oldest commit, or nil if no log has
 // more than its newest commit.
 func (s *CacheSet[V]) longest() (longest *Cache[V]) {
 	var since storage.Revision
@@ -216,9 +216,9 @@ func (s *CacheSet[V]) reload(ctx context.Context) error {
 	return nil
 }
 
-// deletions returns the changes of the keys, damaged or not, that a scan at rev did not
-// see. The revisions of their deletions are unknown. Each gets a revision of its own, as
-// late as possible, so that a cursor can resume between any two.
+// deletions returns deletions of the keys, damaged or not, that a scan at rev did not
+// see. Their revisions are unknown. Each deletion gets a different revision, as late as
+// possible, so that a cursor can resume between any two deletions.
 func (s *CacheSet[V]) deletions(rev storage.Revision, changes []change[V], seen map[*Cache[V]]map[string]bool) []change[V] {
 	taken := make(map[storage.Revision]bool, len(changes))
 	for _, d := range changes {

@@ -15,13 +15,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
-// model has the objects of one type at each revision: a map from key to "key@revision value".
+// model has the objects of a type at each revision: a map from key to "key@revision value".
 type model []map[string]string
 
 // churn writes n random changes of two types and returns the model of things, whose first element is the state before
@@ -52,7 +52,7 @@ func (w *world) churn(rng *rand.Rand, n int) model {
 	return m
 }
 
-// several writes several objects in one commit.
+// several writes several objects in a single commit.
 func (w *world) several(rng *rand.Rand, state map[string]string, value string) {
 	writes := []storage.Write{{Key: others + "a/o0", Value: object("", value), Expect: storage.AnyRevision}}
 	var put []string
@@ -326,13 +326,13 @@ func TestSlowWatcherFailsAndDelaysNoOther(t *testing.T) {
 	for i := range 25 {
 		w.put(things, "a/x", "", fmt.Sprint(i))
 		require.Len(t, drainAll(t, quick), 1)
-		// A watcher that wakes up now and then to find nothing has not fallen behind.
+		// A watcher that wakes up without finding an event has not fallen behind.
 		require.Empty(t, drainAll(t, bookmarked))
 		require.Equal(t, storage.Revision(i+1), bookmarked.Revision())
 	}
 	_, err := slow.Next(t.Context())
 	require.ErrorIs(t, err, storage.ErrCompacted)
-	// Nor has one who waits for something else.
+	// Nor has a watcher that waits for other events.
 	w.put(things, "b/x", "", "last")
 	assert.Equal(t, []string{"ADDED b/x@26 last"}, <-parked)
 }
@@ -403,7 +403,7 @@ func TestLostHistoryShowsAsDifferences(t *testing.T) {
 	}, drainAll(t, cur))
 	assert.Equal(t, rev, cur.Revision())
 	assert.Equal(t, []string{"a/changes@9 3", "a/new@6 1", "a/stays@4 1"}, show(c.List(query{}, "", 0).Entries))
-	// A list within the lost time must not be guessed from the differences.
+	// A list at a revision of the lost time must not be derived from the differences.
 	p, err := c.ListAt(t.Context(), 7, query{}, "", 0)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a/changes@7 2", "a/goes2@3 1", "a/new@6 1", "a/stays@4 1"}, show(p.Entries))
@@ -424,7 +424,7 @@ func TestBackendClosedEndsEverything(t *testing.T) {
 	require.ErrorIs(t, f.Wait(t.Context()), storage.ErrClosed)
 }
 
-// TestHistoryOfOneType checks that the history of one type ends although other types have later commits.
+// TestHistoryOfOneType checks that the history of a type ends although other types have later commits.
 func TestHistoryOfOneType(t *testing.T) {
 	s, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
@@ -443,5 +443,5 @@ func TestHistoryOfOneType(t *testing.T) {
 	events, err := cur.Next(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"MODIFIED a/x@302 2"}, showEvents(events))
-	assert.Equal(t, h.Revision(), cur.Revision(), "no more is to come")
+	assert.Equal(t, h.Revision(), cur.Revision(), "the cursor has read all events")
 }

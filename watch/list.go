@@ -12,18 +12,18 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Query selects entries of one cache. The zero Query selects all.
+// Query selects entries of a cache. The zero Query selects all.
 type Query[V Entry] struct {
 	Key    string       // the only key; "" for all
 	Prefix string       // prefix of the keys; "" for all
-	Match  func(V) bool // filter for these entries; nil for all
+	Match  func(V) bool // filter for the entries with Key and Prefix; nil for all
 
 	// Topic, if set, is a topic of all entries that the query selects, see
 	// Cache.SetTopics.
 	Topic Topic
 }
 
-// selects reports whether the query selects an entry. Zero is no entry.
+// selects reports whether the query selects an entry. It returns false for the zero value.
 func (q *Query[V]) selects(e V) bool {
 	var none V
 	if e == none {
@@ -56,9 +56,9 @@ func (q *Query[V]) keyRange() (lo, hi string) {
 type Page[V Entry] struct {
 	Entries  []V              // owned by the caller
 	Revision storage.Revision // revision of all pages of the list
-	Next     string           // key at which the next page starts, "" after the last one
+	Next     string           // key at which the next page starts, "" after the last page
 	// Remaining is the number of entries after this page that have the Key or Prefix of
-	// the query. It disregards Query.Match.
+	// the query. It ignores Query.Match.
 	Remaining int64
 }
 
@@ -69,9 +69,9 @@ type pin[V Entry] struct {
 	replaced int64 // Cache.replaced when it was made
 }
 
-// List returns the current entries that the query selects, from the key start on (a
-// Page's Next), at most limit of them if limit is positive. If there are more, the state
-// is kept for ListAt, within the bounds of Options.
+// List returns the current entries that the query selects, beginning at the key start,
+// which is Page.Next of the previous page. If limit is positive, it returns at most limit
+// entries; if there are more, it keeps the state for ListAt, within the bounds of Options.
 func (c *Cache[V]) List(q Query[V], start string, limit int) Page[V] {
 	s, rev := c.snapshotNow()
 	p, examined := s.page(&q, start, limit)
@@ -83,9 +83,10 @@ func (c *Cache[V]) List(q Query[V], start string, limit int) Page[V] {
 	return p
 }
 
-// ListAt is like List for the state at exactly a revision. If that state is not in memory,
-// it is read from the backend. ListAt fails with storage.ErrCompacted if it is too old for both,
-// and with storage.ErrFuture if the cache does not show it yet.
+// ListAt is like List for the state at exactly the given revision. If that state is not in
+// memory, it is read from the backend. ListAt fails with storage.ErrCompacted if the
+// backend does not have the state either, and with storage.ErrFuture if the cache does not
+// show the revision yet.
 func (c *Cache[V]) ListAt(ctx context.Context, rev storage.Revision, q Query[V], start string, limit int) (Page[V], error) {
 	s, scanned, err := c.snapshotAt(ctx, rev)
 	if err != nil {
@@ -133,8 +134,9 @@ func (c *Cache[V]) snapshotAt(ctx context.Context, rev storage.Revision) (s *sna
 	return s, false, nil
 }
 
-// nearest returns a state in memory and the commits to undo on it. If there are any, the
-// state is a copy for the caller. It returns no state if the revision is not in memory.
+// nearest returns a state in memory and the commits to undo on it. If there are commits to
+// undo, the state is a copy that the caller may change. If the revision is not in memory,
+// nearest returns no state.
 func (c *Cache[V]) nearest(rev storage.Revision) (*snapshot[V], [][]commit[V], error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +188,7 @@ func (c *Cache[V]) scanAt(ctx context.Context, rev storage.Revision) (*snapshot[
 	return s, nil
 }
 
-// pin keeps a snapshot, and drops the oldest ones if there are too many.
+// pin keeps a snapshot, and drops the oldest snapshots if there are too many.
 func (c *Cache[V]) pin(rev storage.Revision, s *snapshot[V]) {
 	now := time.Now()
 	c.mu.Lock()
@@ -198,8 +200,8 @@ func (c *Cache[V]) pin(rev storage.Revision, s *snapshot[V]) {
 	c.forgetPins(now)
 }
 
-// forgetPins drops the snapshots that are too old, too many or too large. The newest one
-// is dropped only for its age. The caller holds the lock.
+// forgetPins drops the oldest snapshots until the rest is within the bounds of age, number
+// and size. The newest snapshot is dropped only for its age. The caller holds the lock.
 func (c *Cache[V]) forgetPins(now time.Time) {
 	o := &c.set.options
 	var bytes int64
@@ -230,7 +232,7 @@ func (c *Cache[V]) forgetPins(now time.Time) {
 // limit is positive, and the number of entries that it examined.
 func (s *snapshot[V]) page(q *Query[V], start string, limit int) (p Page[V], examined int) {
 	lo, hi := q.keyRange()
-	match := q.Match // by its range, the key need not be compared
+	match := q.Match // the range already selects Key and Prefix
 	if match == nil && q.Key == "" && limit <= 0 {
 		p.Entries = s.all(max(lo, start), hi)
 		return p, len(p.Entries)

@@ -22,13 +22,13 @@ type Stats struct {
 	Changed storage.Revision // revision of the newest event
 
 	Received  uint64 // changes from the backend
-	Published uint64 // events made of them
+	Published uint64 // events for these changes
 	Initial   uint64 // entries returned by ListAndWatch
 
-	Lists, Examined, Returned    uint64 // lists from memory; entries they examined and returned
-	Scans, Scanned, ScanReturned uint64 // lists read from the backend; entries they examined and returned
+	Lists, Examined, Returned    uint64 // lists from memory; examined and returned entries
+	Scans, Scanned, ScanReturned uint64 // lists read from the backend; examined and returned entries
 
-	Shortened uint64 // how often events were dropped before Options.Retain because of a limit
+	Shortened uint64 // number of times that events were dropped before Options.Retain because of a limit
 }
 
 // Stats returns the statistics of the cache. The values are not read atomically.

@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// putTogether sets n objects of each of two types to one value in one commit.
+// putTogether sets n objects of each of two types to the same value in a single commit.
 func (w *world) putTogether(n int, value string) storage.Revision {
 	w.t.Helper()
 	var writes []storage.Write

@@ -9,15 +9,15 @@ import (
 )
 
 // Topic is a property of entries by which waiting cursors are woken, such as the value
-// of an indexed field. The program chooses the names, which must not be empty: the package
-// itself uses topics without a name for keys and prefixes.
+// of an indexed field. The program chooses the names, which must not be empty, because the
+// package itself uses topics without a name for keys and prefixes.
 type Topic struct{ Name, Value string }
 
-// SetTopics sets the function that returns the topics of an entry, by appending them to
-// dst; nil for none. A cursor whose query has a Topic is woken only by events of which
-// the old or the new entry has that topic. If known is false, the
-// events of the entry wake all such cursors. The function runs under the lock
-// of the cache, so commits wait for it, and must not call the cache.
+// SetTopics sets the function f that appends the topics of an entry to dst. If f is nil,
+// entries have no topics. A cursor whose query has a Topic is woken only by events whose
+// old or new entry has that topic. If f returns false, events of the entry wake all such
+// cursors. f runs under the lock of the cache, so commits wait for it, and it must not call
+// the cache.
 func (c *Cache[V]) SetTopics(f func(dst []Topic, e V) (topics []Topic, known bool)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,15 +36,15 @@ func (q *Query[V]) topic() Topic {
 	return Topic{Value: q.Prefix[:strings.LastIndexByte(q.Prefix, '/')+1]}
 }
 
-// era is the time from one call of EndWatches to the next. Cursors that began in an era
-// that is over read the log up to its end. Cache.mu guards it.
+// era is the time between two calls of EndWatches. Cursors that began in a past era read
+// the log up to the end of that era. Cache.mu guards it.
 type era struct {
 	over bool
 	end  storage.Revision
 }
 
-// EndWatches ends all cursors of the cache: Next returns the events until now and then
-// fails with ErrEnded. Cursors opened later, and feeds, are not affected.
+// EndWatches ends all cursors of the cache: Next returns the events up to the present
+// revision and then fails with ErrEnded. Later cursors, and feeds, are not affected.
 func (c *Cache[V]) EndWatches() {
 	c.mu.Lock()
 	*c.era, c.era = era{true, c.log.Newest()}, new(era)
@@ -81,8 +81,8 @@ func (c *Cache[V]) publish(now time.Time, cm commit[V]) (woken eventlog.Woken) {
 	return woken
 }
 
-// wakeByKey removes the cursors that wait for all keys, for the key, or for one of its
-// prefixes that end with a slash; the caller holds the lock.
+// wakeByKey removes the cursors that wait for all keys, for the key, or for a prefix of it
+// that ends with a slash; the caller holds the lock.
 func (c *Cache[V]) wakeByKey(woken eventlog.Woken, key string, quiet storage.Revision) eventlog.Woken {
 	woken = c.parked.Wake(woken, Topic{}, quiet)
 	for i := range len(key) {

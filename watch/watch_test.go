@@ -108,8 +108,8 @@ func TestThousandWatchersSeeEveryChange(t *testing.T) {
 	}
 }
 
-// followAll reads changes up to the last revision, or those of one namespace, a quarter of them, and returns an error
-// if they are wrong.
+// followAll reads all changes up to the last revision, or the quarter of them that is in a namespace, and returns an
+// error if they are wrong.
 func followAll(ctx context.Context, cur *Cursor[*thing], q query, total int) string {
 	want := total
 	if q.Prefix != "" {
@@ -264,7 +264,7 @@ func TestCacheSetInSynctestBubble(t *testing.T) {
 		w := &world{t, store, h}
 		c := h.Cache(things)
 
-		// A watcher that nothing happens to learns at its time limit how far it is.
+		// A watcher without events returns its position at its time limit.
 		_, cur := c.ListAndWatch(query{Prefix: "b/"})
 		start := time.Now()
 		go func() {

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// alwaysDeny refuses every write except those of the server itself, without which it could not start.
+// alwaysDeny refuses every write, except the writes of the server itself, which it needs to start.
 func alwaysDeny() admission.Plugin {
 	return admission.Plugin{
 		Name: "AlwaysDeny", Default: admission.Off, Deprecated: "it is useful for tests only",

@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// certificateApproval requires the verb approve on the signer of the request for writes of the sub-resource
+// certificateApproval requires the verb approve on the signer of the request for writes of the subresource
 // approval.
 func certificateApproval() admission.Plugin {
 	return admission.Plugin{
@@ -28,8 +28,8 @@ func certificateApproval() admission.Plugin {
 	}
 }
 
-// certificateSigning requires the verb sign on the signer of the request for writes of the sub-resource
-// status that change the certificate or the conditions.
+// certificateSigning requires the verb sign on the signer of the request for writes of the subresource status that
+// change the certificate or the conditions.
 func certificateSigning() admission.Plugin {
 	return admission.Plugin{
 		Name:  "CertificateSigning",

@@ -29,9 +29,9 @@ func defaultStorageClass() admission.Plugin {
 	}
 }
 
-// fillClass sets an unset spec field to the name of the default class, which is the class with one of the
-// annotations marks. If there are several default classes and newest is set, it takes the one with the newest
-// creationTimestamp, and of those the first by name. If newest is not set, several default classes are an error.
+// fillClass sets an unset spec field to the name of the default class, which is a class with an annotation of marks.
+// If there are several default classes and newest is set, it takes the class with the newest creationTimestamp, and
+// the first by name if several have the same. If newest is not set, several default classes are an error.
 func fillClass(ctx context.Context, r *admission.Request, newest bool, field, group, plural string, marks ...string) error {
 	if _, set := r.Object.Get("spec", field); set {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// TestDefaultStorageClass checks that a claim that names no class gets the default one.
+// TestDefaultStorageClass checks that a claim without a class gets the default class.
 func TestDefaultStorageClass(t *testing.T) {
 	const classes, marked = "/apis/storage.k8s.io/v1/storageclasses", `, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}, provisioner: x}`
 	const claim = `, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}`
@@ -25,8 +25,8 @@ func TestDefaultStorageClass(t *testing.T) {
 	)
 }
 
-// TestNewestDefaultStorageClassWins checks that of several default classes a claim gets the one that was
-// created last, whatever the names are, and the first by name of those created in the same second.
+// TestNewestDefaultStorageClassWins checks that a claim gets the newest of several default classes, whatever the names
+// are, and the first by name if they were created in the same second.
 func TestNewestDefaultStorageClassWins(t *testing.T) {
 	const classes, marked = "/apis/storage.k8s.io/v1/storageclasses", `, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}, provisioner: x}`
 	const claim = `{metadata: {name: c}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`
@@ -37,8 +37,8 @@ func TestNewestDefaultStorageClassWins(t *testing.T) {
 	})
 }
 
-// newestWins creates default classes and checks which one new objects get. Neither the order of the names nor
-// its reverse is the order of creation.
+// newestWins creates default classes and checks the class of new objects. Neither the order of the names nor its
+// reverse is the order of creation.
 func newestWins(t *testing.T, create func(name string) step, gets func(name string) step) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, admission.Options{})

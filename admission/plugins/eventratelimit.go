@@ -22,7 +22,7 @@ const (
 	maxRate         = 1_000_000 // events, or events a second
 	maxBuckets      = 1_000_000
 	defaultBuckets  = 4096
-	spareBucketTime = time.Second // a bucket is kept for so long after it is full again
+	spareBucketTime = time.Second // how long a bucket is kept after it is full again
 )
 
 // eventLimits is the configuration of EventRateLimit.
@@ -30,19 +30,19 @@ type eventLimits struct {
 	Limits []eventLimit `json:"limits"`
 }
 
-// eventLimit is one limit: the rate of event writes for the whole server, or for each namespace, user, or
-// source and object.
+// eventLimit is a limit of the rate of event writes: for the whole server, or for each namespace, user, or source
+// and object.
 type eventLimit struct {
 	Type      string `json:"type"`
 	QPS       int    `json:"qps"`
 	Burst     int    `json:"burst"`
-	CacheSize int    `json:"cacheSize,omitempty"` // how many buckets are kept, the most recently used ones; 0: defaultBuckets
+	CacheSize int    `json:"cacheSize,omitempty"` // maximum number of buckets; the least recently used are dropped; 0: defaultBuckets
 }
 
-// eventRateLimit refuses events above the configured rates. A request takes one token of each limit; if one
-// limit refuses it, the tokens of the other limits are returned. Retries of a write (Request.Attempt > 0)
-// take no tokens. If another plugin refused an attempt and the server retries the write, the retry takes
-// tokens again, because Attempt does not count refused attempts.
+// eventRateLimit refuses events above the configured rates. A request takes a token of each limit; if a limit refuses
+// it, the tokens of the other limits are returned. Retries of a write (Request.Attempt > 0) take no tokens. If another
+// plugin refused an attempt and the server retries the write, the retry takes tokens again, because Attempt does not
+// count refused attempts.
 func eventRateLimit() admission.Plugin {
 	return admission.Plugin{
 		Name: "EventRateLimit", Default: admission.Off,
@@ -133,8 +133,8 @@ var keyOf = map[string]func(r *admission.Request) string{
 	},
 }
 
-// eventBuckets are the token buckets of one limit. A bucket that was not used until it is full again is
-// dropped, because a new bucket is full, too.
+// eventBuckets are the token buckets of a limit. A bucket that was not used until it is full again is dropped,
+// because a new bucket is full, too.
 type eventBuckets struct {
 	eventLimit
 	key func(r *admission.Request) string

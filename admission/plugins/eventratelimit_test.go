@@ -19,9 +19,9 @@ import (
 	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -179,7 +179,7 @@ func TestEventRateLimitRefusesRetry(t *testing.T) {
 		})
 		var all sync.WaitGroup
 		defer all.Wait()
-		for _, as := range []string{"b", "c"} { // one of them commits, the other queues
+		for _, as := range []string{"b", "c"} { // a writer commits while the other queues
 			all.Go(func() {
 				step{as: as, do: "PATCH events/a", body: `{metadata: {labels: {` + as + `: d}}}`, want: `200`}.run(t, s)
 			})

@@ -54,7 +54,7 @@ func ExampleQuotaConfig() {
 	// Output: <nil>
 }
 
-// All volumes of this server are in one zone.
+// All volumes of this server are in the same zone.
 func ExampleVolumeLabels() {
 	b := &server.Builder{Authorizer: auth.AllowAll, AdmissionOptions: admission.Options{
 		Enable: []string{"PersistentVolumeLabel"},

@@ -70,7 +70,7 @@ func imagePolicyWebhook() admission.Plugin {
 	}
 }
 
-// imagePolicy is the state of the plugin in one server. Its methods are safe for concurrent use.
+// imagePolicy is the state of the plugin in a server. Its methods are safe for concurrent use.
 type imagePolicy struct {
 	allowed, denied, pause time.Duration
 	open                   bool
@@ -169,8 +169,8 @@ func (p *imagePolicy) check(ctx context.Context, r *admission.Request) (imageAns
 	return answer, errors.New("one or more images rejected by webhook backend")
 }
 
-// review returns the ImageReview spec of a pod, or of its ephemeral containers if the request is for that
-// sub-resource.
+// review returns the ImageReview spec of a pod, or of its ephemeral containers if the request is for the subresource
+// ephemeralcontainers.
 func (p *imagePolicy) review(pod *meta.Object, r *admission.Request) imageReview {
 	review := imageReview{Namespace: r.Namespace, Annotations: map[string]string{}}
 	lists := []string{podspec.Containers, podspec.Init}
@@ -193,8 +193,8 @@ func (p *imagePolicy) review(pod *meta.Object, r *admission.Request) imageReview
 	return review
 }
 
-// ask returns the backend's answer to a review, from the cache if there is a recent one. A failed call is
-// cached as an answer, too, for minReviewTTL.
+// ask returns the backend's answer to a review, from the cache if the answer is recent. A failed call is cached as an
+// answer, too, for minReviewTTL.
 func (p *imagePolicy) ask(ctx context.Context, review imageReview) (imageAnswer, error) {
 	body, err := p.remote.Body(review, imageAnswer{})
 	if err != nil {
@@ -213,7 +213,7 @@ func (p *imagePolicy) ask(ctx context.Context, review imageReview) (imageAnswer,
 	})
 	keep := p.denied
 	switch {
-	case ctx.Err() != nil: // the caller is gone; the backend may be fine, so cache nothing
+	case ctx.Err() != nil: // the request was canceled; the backend may be healthy, so cache nothing
 		return answer, ctx.Err()
 	case err != nil:
 		p.log.Warn("image policy backend did not answer", "error", err)

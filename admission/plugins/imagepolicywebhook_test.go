@@ -81,7 +81,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"apiVersion": %q, "kind": %q, "status": %s}`, review.APIVersion, kind, status)
 }
 
-// imagePolicyOptions returns server options for a backend at url whose certificate authority signed.
+// imagePolicyOptions returns server options for a backend at url, whose server certificate authority has signed.
 func imagePolicyOptions(t *testing.T, url string, authority []byte, more string) (admission.Options, error) {
 	t.Helper()
 	dir := t.TempDir()

@@ -76,12 +76,12 @@ func rerunMutation() admission.Plugin {
 	}}
 }
 
-// podSpec returns a pod with one container and the given fields of its spec.
+// podSpec returns a pod with a container and the given fields of its spec.
 func podSpec(name, spec string) string {
 	return `{metadata: {name: ` + name + `}, spec: {containers: [{name: c, image: i}]` + spec + `}}`
 }
 
-// runSteps runs steps in order, up to the first one that fails.
+// runSteps runs steps in order, up to the first step that fails.
 func runSteps(t *testing.T, s *servertest.Server, steps ...step) {
 	t.Helper()
 	for _, st := range steps {

@@ -96,8 +96,7 @@ func defaultContainers(pod, limit *meta.Object, annotation string) {
 	}
 }
 
-// limitedPart is a pod, a container or a claim with its requests and limits. limits is nil for a claim, which
-// has none.
+// limitedPart is a pod, a container or a claim with its requests and limits. limits is nil for a claim.
 type limitedPart struct {
 	kind             string
 	requests, limits podspec.Amounts
@@ -120,11 +119,10 @@ func limited(r *admission.Request, kind string) (parts []limitedPart) {
 	return parts
 }
 
-// maxChecks is the maximum number of amounts that are compared, or filled in, for one object.
+// maxChecks is the maximum number of amounts that are compared, or filled in, for an object.
 const maxChecks = 1_000_000
 
-// bound is the minimum, the maximum and the maximum ratio of limit to request for one resource. nil:
-// unbounded.
+// bound is the minimum, the maximum and the maximum ratio of limit to request for a resource. nil: unbounded.
 type bound struct {
 	name               string
 	least, most, times *meta.Quantity

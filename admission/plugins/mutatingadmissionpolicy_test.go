@@ -16,7 +16,7 @@ func changing(name, resource, group, spec string) []step {
 	}
 }
 
-// fields returns a mutation by ApplyConfiguration, patching one by JSONPatch.
+// fields returns a mutation by ApplyConfiguration; patching returns a mutation by JSONPatch.
 func fields(expression string) string {
 	return `{patchType: ApplyConfiguration, applyConfiguration: {expression: "` + expression + `"}}`
 }

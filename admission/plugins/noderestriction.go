@@ -254,7 +254,7 @@ func union(a, b map[string]string) map[string]bool {
 	return all
 }
 
-// changed reports whether the request changes the value of a field. Empty lists and maps equal missing ones.
+// changed reports whether the request changes the value of a field. Empty and missing lists and maps are equal.
 func changed(r *admission.Request, path ...string) bool {
 	now, has := r.Object.Get(path...)
 	was, had := r.Old.Get(path...)
@@ -324,7 +324,7 @@ func sliceOfNode(_ context.Context, node string, r *admission.Request) error {
 	return nil
 }
 
-// certificateOfNode checks that a request to one of the signers for node agents is for the name of the agent.
+// certificateOfNode checks that a request to a signer for node agents is for the name of the agent.
 func certificateOfNode(_ context.Context, _ string, r *admission.Request) error {
 	signers := []string{r.Server.Wire(wellknown.SignerClientNode), r.Server.Wire(wellknown.SignerNodeServing)}
 	if !slices.Contains(signers, r.Object.String("spec", "signerName")) {

@@ -25,7 +25,7 @@ const agent = "system:node:n1,system:nodes"
 
 var restricted = admission.Options{Enable: []string{"NodeRestriction"}}
 
-// uidOf returns the UID of an object in the namespace default, or of a cluster-scoped one.
+// uidOf returns the UID of a cluster-scoped object, or of an object in the namespace default.
 func uidOf(t *testing.T, s *servertest.Server, plural string, key meta.Key) string {
 	t.Helper()
 	obj, err := s.Objects().Get(t.Context(), meta.GroupResource{Resource: plural}, key)

@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// tokenForNode allows a node agent to request service account tokens that are bound to a pod on its node, for
-// at most one audience that the pod uses or the node was granted.
+// tokenForNode allows a node agent to request service account tokens that are bound to a pod on its node. A token may
+// have at most one audience, which the pod uses or for which the node has the right to request tokens.
 func tokenForNode(ctx context.Context, node string, r *admission.Request) error {
 	spec := meta.NewObject(r.Object.Map("spec"))
 	to := meta.NewObject(spec.Map("boundObjectRef"))
@@ -51,8 +51,8 @@ func tokenForNode(ctx context.Context, node string, r *admission.Request) error 
 	return fmt.Errorf("audience %q not found in pod spec volume", audience)
 }
 
-// usesAudience reports whether a pod needs a token for an audience: it projects such a token into a volume,
-// or the CSI driver of one of its volumes requests one. The empty audience is the API server.
+// usesAudience reports whether a pod needs a token for an audience, because it projects such a token into a volume, or
+// because the CSI driver of a volume requests such tokens. The empty audience is the API server.
 func usesAudience(ctx context.Context, r *admission.Request, pod *meta.Object, audience string) (bool, error) {
 	for _, v := range pod.Objects("spec", "volumes") {
 		for _, source := range v.Objects("projected", "sources") {

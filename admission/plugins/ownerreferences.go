@@ -43,13 +43,13 @@ func allowed(ctx context.Context, r *admission.Request, a auth.Attributes) bool 
 }
 
 // newBlockers returns the owner references with blockOwnerDeletion that the object did not have before.
-func newBlockers(r *admission.Request) []meta.OwnerReference {
-	known := map[meta.OwnerReference]bool{}
+func newBlockers(r *admission.Request) []meta.Owner {
+	known := map[meta.Owner]bool{}
 	for _, owner := range r.Old.OwnerReferences() {
 		owner.Controller = false
 		known[owner] = true
 	}
-	return slices.DeleteFunc(r.Object.OwnerReferences(), func(owner meta.OwnerReference) bool {
+	return slices.DeleteFunc(r.Object.OwnerReferences(), func(owner meta.Owner) bool {
 		owner.Controller = false
 		return !owner.BlockOwnerDeletion || known[owner]
 	})
@@ -57,7 +57,7 @@ func newBlockers(r *admission.Request) []meta.OwnerReference {
 
 // mayBlock returns an error unless the user may update the finalizers of all owners. If a kind has several
 // resources, it requires the right for each.
-func mayBlock(ctx context.Context, r *admission.Request, owners []meta.OwnerReference) error {
+func mayBlock(ctx context.Context, r *admission.Request, owners []meta.Owner) error {
 	if len(owners) == 0 {
 		return nil
 	}
@@ -80,8 +80,8 @@ func mayBlock(ctx context.Context, r *admission.Request, owners []meta.OwnerRefe
 	return nil
 }
 
-// maxBlockers bounds the new owner references with blockOwnerDeletion in one write, because each needs a call
-// of the authorizer, which may be a webhook.
+// maxBlockers bounds the new owner references with blockOwnerDeletion in a write, because each needs a call of the
+// authorizer, which may be a webhook.
 const maxBlockers = 100
 
 // finalizersOf identifies the owner of a finalizers check, so that each owner is checked once.
@@ -90,7 +90,7 @@ type finalizersOf struct {
 	resource, name string
 }
 
-func mayBlockOne(ctx context.Context, r *admission.Request, owner meta.OwnerReference, version meta.GroupVersion, types []*registry.Type, checked map[finalizersOf]bool) error {
+func mayBlockOne(ctx context.Context, r *admission.Request, owner meta.Owner, version meta.GroupVersion, types []*registry.Type, checked map[finalizersOf]bool) error {
 	for _, t := range types {
 		key := finalizersOf{version, t.Plural, owner.Name}
 		if checked[key] {

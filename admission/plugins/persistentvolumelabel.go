@@ -47,8 +47,8 @@ func persistentVolumeLabel() admission.Plugin {
 	}
 }
 
-// requireNodes adds the labels to the required node affinity of the volume, unless that mentions one of them
-// already.
+// requireNodes adds the labels to the required node affinity of the volume, unless the affinity already has a
+// requirement for any of them.
 func requireNodes(r *admission.Request, labels map[string]string) {
 	zones := []string{r.Server.Wire(wellknown.LabelZone), r.Server.Wire(wellknown.LabelZoneBeta)}
 	path := []string{"spec", "nodeAffinity", "required", "nodeSelectorTerms"}

@@ -20,7 +20,8 @@ type NodeSelectors struct {
 
 const clusterDefault = "clusterDefaultNodeSelector"
 
-// podNodeSelector adds the node selector of the namespace to new pods and refuses conflicting ones.
+// podNodeSelector adds the node selector of the namespace to new pods, and refuses pods whose selector conflicts
+// with it.
 func podNodeSelector() admission.Plugin {
 	return admission.Plugin{
 		Name: "PodNodeSelector", Default: admission.Off,

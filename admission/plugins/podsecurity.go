@@ -93,7 +93,7 @@ func podSecurity() admission.Plugin {
 	}
 }
 
-// securityPolicy is the standards of one namespace.
+// securityPolicy is the standards of a namespace.
 type securityPolicy struct {
 	enforce, audit, warn podstandards.Standard
 }
@@ -151,8 +151,8 @@ func (s *securityStandards) pod(ctx context.Context, r *admission.Request) error
 	return nil
 }
 
-// exempts returns which kind of exemption applies to a pod: namespace, user or runtimeClass; empty if none
-// does.
+// exempts returns the kind of exemption that applies to a pod: namespace, user or runtimeClass. It is empty if the pod
+// is not exempt.
 func (s *securityStandards) exempts(r *admission.Request, spec *meta.Object) string {
 	switch {
 	case slices.Contains(s.exempt.Namespaces, r.Namespace):

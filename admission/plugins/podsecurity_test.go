@@ -35,7 +35,7 @@ const (
 
 func named(name, spec string) string { return `{metadata: {name: "` + name + `"}, spec: ` + spec + `}` }
 
-// labelled returns the body of a namespace a, or a patch of one, with labels such as "enforce: baseline".
+// labelled returns the body of the namespace a, or of a patch of a namespace, with labels such as "enforce: baseline".
 func labelled(labels string) string {
 	var all []string
 	for l := range strings.SplitSeq(labels, ", ") {

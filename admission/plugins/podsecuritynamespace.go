@@ -62,10 +62,10 @@ func (e PodSecurityExemptions) faults() (faults []string) {
 	return faults
 }
 
-// policyOf returns the policy of a namespace, and its labels with an invalid value. An invalid level enforces
-// restricted but neither audits nor warns; an invalid version is latest. If a label sets a stricter level for
-// enforce than warn has, and no label sets a level for warn, warn takes the level of enforce, because pod
-// templates are never refused, only warned about.
+// policyOf returns the policy of a namespace, and the errors of labels with an invalid value. An invalid level enforces
+// restricted but neither audits nor warns; an invalid version is latest. If no label sets a level for warn, and a label
+// sets a stricter level for enforce, warn takes the level of enforce, because for pod templates there are only
+// warnings, never refusals.
 func (s *securityStandards) policyOf(namespace *meta.Object) (p securityPolicy, unknown check.Violations) {
 	p = s.defaults
 	labels := namespace.Map("metadata", "labels")

@@ -14,9 +14,9 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// podSecurityPolicy admits a pod if its creator or its service account may use a policy that allows it. Of
-// several, it takes the first by name that changes nothing, else the first by name. If the server does not
-// serve PodSecurityPolicies, it refuses every pod.
+// podSecurityPolicy admits a pod if its creator or its service account may use a policy that allows it. If several
+// policies allow it, the plugin takes the first by name that changes nothing, else the first by name. If the server
+// does not serve PodSecurityPolicies, it refuses every pod.
 func podSecurityPolicy() admission.Plugin {
 	return admission.Plugin{
 		Name: "PodSecurityPolicy", Default: admission.Off,

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// priority sets the priority and the preemption policy of new pods from their PriorityClass, allows only one
-// default class, and refuses the deletion of system classes. Updates of pods keep the values.
+// priority sets the priority and the preemption policy of new pods from their PriorityClass, refuses a second default
+// class, and refuses the deletion of system classes. Updates of pods keep the values.
 func priority() admission.Plugin {
 	return admission.Plugin{
 		Name: "Priority",
@@ -83,7 +83,8 @@ func prioritize(ctx context.Context, r *admission.Request) error {
 	return nil
 }
 
-// classNamed returns the named class, or the default class for an empty name; nil if there is none.
+// classNamed returns the class with the name, or the default class if the name is empty. It returns nil if the class
+// does not exist.
 func classNamed(ctx context.Context, r *admission.Request, name string) (*meta.Object, error) {
 	if name == "" {
 		return defaultPriority(ctx, r)
@@ -91,8 +92,8 @@ func classNamed(ctx context.Context, r *admission.Request, name string) (*meta.O
 	return r.Server.Find(ctx, wellknown.GroupScheduling, "priorityclasses", meta.Key{Name: name})
 }
 
-// defaultPriority returns the default class, nil if there is none. If several classes were made the default
-// concurrently, it returns the one with the least value.
+// defaultPriority returns the default class, or nil if no class is the default. If several classes were made the
+// default concurrently, it returns the class with the least value.
 func defaultPriority(ctx context.Context, r *admission.Request) (least *meta.Object, err error) {
 	classes, err := r.Server.List(ctx, wellknown.GroupScheduling, "priorityclasses", "")
 	for _, class := range classes {

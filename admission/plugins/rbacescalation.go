@@ -8,10 +8,10 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// RBACEscalation refuses roles and bindings that grant more than the writer has, see
-// rbac.Authorizer.CheckGrant. It cannot be disabled: a server that authorizes by roles must run it. It checks
-// in both phases: in the mutating phase so that a forbidden writer does not see validation errors, and in the
-// validating phase because plugins may have changed the object.
+// RBACEscalation returns a plugin that refuses roles and bindings which grant rights that the writer does not have, see
+// rbac.Authorizer.CheckGrant. It cannot be disabled: a server that authorizes by roles must run it. It checks in both
+// phases: in the mutating phase so that a forbidden writer does not see validation errors, and in the validating phase
+// because plugins may have changed the object.
 func RBACEscalation(roles *rbac.Authorizer) admission.Plugin {
 	return admission.Plugin{
 		Name: "RBACEscalation", Default: admission.Required,

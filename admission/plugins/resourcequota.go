@@ -17,8 +17,8 @@ type QuotaConfig struct {
 	LimitedResources []LimitedResource `json:"limitedResources,omitempty"`
 }
 
-// LimitedResource is a resource whose objects need a quota. A quota must bound each of their amounts whose
-// name contains one of the given words, and there must be a quota for each scope that they match.
+// LimitedResource is a resource whose objects cannot be created without a quota. A quota must bound each of their
+// amounts whose name contains a word of MatchContains, and each scope of MatchScopes that they match needs a quota.
 type LimitedResource = quota.Limited
 
 // QuotaScope is a scope selector, as in the spec of a quota.

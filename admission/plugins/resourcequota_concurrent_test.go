@@ -17,11 +17,11 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -227,7 +227,7 @@ func TestResourceQuotaAfterServerDies(t *testing.T) {
 			}
 			all.Wait()
 			require.True(t, dead.Load())
-			require.NotEqual(t, "0", used(t, c, "q"), "something was taken")
+			require.NotEqual(t, "0", used(t, c, "q"), "usage is reserved")
 			if !asks {
 				time.Sleep(11 * time.Minute)
 				assert.Equal(t, "0", used(t, c, "q"))

@@ -111,9 +111,9 @@ func quotaOfAnUnansweredCommit(t *testing.T, w unansweredWrite, same bool, pause
 		}
 		time.Sleep(time.Second)
 	}
-	assert.Equal(t, 3, made, "what will not be made is there for others")
+	assert.Equal(t, 3, made, "usage of objects that are not created is released")
 	close(late.goesOn)
-	require.Error(t, <-late.made, "one more than the quota allows")
+	require.Error(t, <-late.made, "the object exceeds the quota")
 	one.Settle()
 	two.Settle()
 	time.Sleep(time.Minute)

@@ -13,7 +13,7 @@ func on(group string, resources []string, ops ...admission.Operation) []admissio
 	return []admission.Rule{{Operations: ops, Groups: []string{group}, Resources: resources}}
 }
 
-// refusal joins messages into one error, without duplicates; nil if there are none.
+// refusal joins messages into an error, without duplicates. It returns nil if faults is empty.
 func refusal(faults []string) error {
 	var unique []string
 	for _, text := range faults {

@@ -62,8 +62,8 @@ func runtimeClass() admission.Plugin {
 	}
 }
 
-// runtimeClassOf returns the RuntimeClass of a pod, nil if it names none or the server does not serve the
-// kind.
+// runtimeClassOf returns the RuntimeClass of a pod. It returns nil if the pod has no runtimeClassName or the server does
+// not serve the kind.
 func runtimeClassOf(ctx context.Context, r *admission.Request) (*meta.Object, error) {
 	name := r.Object.String("spec", "runtimeClassName")
 	if name == "" || !r.Server.Serves(wellknown.GroupNode, "runtimeclasses") {

@@ -57,7 +57,7 @@ func serviceAccount() admission.Plugin {
 			if r.Operation == admission.Create && isMirrorPod(r) {
 				return checkMirror(r)
 			}
-			// A program's own kind with the name pods has no containers, and need not have the field.
+			// A kind of the embedding program that is also named pods may have neither containers nor the field.
 			if r.Object.String("spec", "serviceAccountName") == "" && len(r.Object.List("spec", "containers")) > 0 && r.Server.Serves("", "serviceaccounts") {
 				return fmt.Errorf("no service account specified for pod %s/%s", r.Namespace, r.Name)
 			}
@@ -93,8 +93,8 @@ func checkMirror(r *admission.Request) error {
 	return nil
 }
 
-// accountOf returns the service account of a pod; nil if the server does not serve accounts, or has neither a
-// default account nor the controller that creates it.
+// accountOf returns the service account of a pod. It returns nil if the server does not serve accounts, or if the
+// default account does not exist and no controller creates it.
 func accountOf(ctx context.Context, r *admission.Request) (*meta.Object, error) {
 	name := cmp.Or(r.Object.String("spec", "serviceAccountName"), defaultAccount)
 	account, err := r.Server.Find(ctx, "", "serviceaccounts", meta.Key{Namespace: r.Namespace, Name: name})
@@ -165,7 +165,7 @@ func mountToken(r *admission.Request, spec *meta.Object) {
 	}
 }
 
-// suffix returns five random characters, without vowels and look-alikes, so that they spell no word.
+// suffix returns five random characters without vowels and look-alikes, so that they do not spell a word.
 func suffix() string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	out := make([]byte, 5)

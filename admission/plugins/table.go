@@ -1,9 +1,9 @@
-// Package plugins has the built-in admission plugins, one file for each, and the table that orders them.
+// Package plugins has the built-in admission plugins, each in its own file, and the table that orders them.
 //
-// To add a plugin, add a file with a function that returns its admission.Plugin, and a line to Table. The
-// plugins are one package because they share helpers for pods, claims and classes, and because programs
-// enable, disable and configure them by name, see server.Builder.AdmissionOptions. A plugin is exported only
-// if the program must pass a value to it.
+// To add a plugin, add a file with a function that returns its admission.Plugin, and a line to Table. The plugins are
+// in the same package because they share helpers for pods, claims and classes, and because programs enable, disable
+// and configure them by name, see server.Builder.AdmissionOptions. A plugin is exported only if the program must pass
+// a value to it.
 package plugins
 
 import (
@@ -17,8 +17,8 @@ import (
 // Table returns the plugins in the order in which they run, with the program's own plugins in their place:
 //
 //   - plugins that create or check the namespace, which others read, run first;
-//   - plugins that fill in fields run before those that count or check these fields;
-//   - the program's own plugins see the changes of the built-in ones, and webhooks see both;
+//   - plugins that fill in fields run before plugins that count or check these fields;
+//   - the program's own plugins see the changes of the built-in plugins, and webhooks see the changes of both;
 //   - quotas run after all of these, so that refused objects are not counted.
 func Table(own ...admission.Plugin) []admission.Plugin {
 	return slices.Concat([]admission.Plugin{

@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// paints handles reviews: it sets the color green on objects without one.
+// paints handles reviews: it sets the color of objects without a color to green.
 func paints(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		Kind       string         `json:"kind"`

@@ -14,7 +14,7 @@ import (
 
 // TestMutatingReviewsHaveNoIdentity checks that mutating webhooks see a new object as the caller sent it,
 // without name, uid and timestamps set by the server, and validating webhooks as it is stored; and that the
-// options are those of the operation.
+// options are the options of the operation.
 func TestMutatingReviewsHaveNoIdentity(t *testing.T) {
 	k := newKit(t)
 	const rule = `rules: [{operations: ["*"], apiGroups: ["", apps], apiVersions: ["*"], resources: [configmaps, deployments]}]`

@@ -30,7 +30,7 @@ func TestMatching(t *testing.T) {
 			{"DELETE configmaps/a", ""}, {"POST configmaps?dryRun=All", "metadata: {name: c}"}, {"DELETE configmaps", ""},
 			{"POST secrets", "metadata: {name: a}"}, {"DELETE secrets/a", ""},
 		}, []string{"CREATE configmaps a", "CREATE configmaps b", "CREATE configmaps c", "DELETE configmaps a", "DELETE configmaps b", "UPDATE configmaps a"}},
-		{"sub-resources", `rules: [{operations: [CREATE, UPDATE, CONNECT], apiGroups: [""], apiVersions: [v1], resources: [pods/*, serviceaccounts/token]}]`, [][2]string{
+		{"subresources", `rules: [{operations: [CREATE, UPDATE, CONNECT], apiGroups: [""], apiVersions: [v1], resources: [pods/*, serviceaccounts/token]}]`, [][2]string{
 			{"POST pods", "metadata: {name: p}\n" + pod}, {"PATCH pods/p/status", "status: {phase: Running}"}, {"POST pods/p/exec?command=ls", ""},
 			{"POST pods/p/eviction", "metadata: {name: p}"},
 			{"POST serviceaccounts", "metadata: {name: s}"}, {"DELETE serviceaccounts/s", ""},
@@ -92,7 +92,7 @@ func TestEquivalent(t *testing.T) {
 	assert.Equal(t, "v2", q.String("requestResource", "version"))
 	assert.Equal(t, "autoscaling/v1", q.String("object", "apiVersion"))
 	assert.Equal(t, int64(9), answer.Int("spec", "maxReplicas"))
-	assert.Len(t, answer.List("spec", "metrics"), 2, "what v1 cannot say stays")
+	assert.Len(t, answer.List("spec", "metrics"), 2, "fields that v1 lacks stay")
 	k.do("DELETE "+v2+"/h", "")
 
 	k.unregister("mutating", "hpa")

@@ -47,7 +47,7 @@ func newCounts(reg prometheus.Registerer, sort string) (*counts, error) {
 	return m, s.Err()
 }
 
-// outcome is the result of a call.
+// outcome is the result of a call for metrics.
 type outcome struct {
 	webhook, operation string
 	took               time.Duration
@@ -83,7 +83,7 @@ func (m *counts) matched(h *hook, op admission.Operation, took time.Duration, ok
 	m.hooks.Count(h.name, func() { m.conditions.Observe(h.name, op, took, ok, err) })
 }
 
-// show sets the webhooks that have series to those of the list, and deletes the others' series. Several
+// show creates the series of the webhooks in the list, and deletes other series. Several
 // webhooks may have the same name.
 func (m *counts) show(list []*hook) {
 	present := map[string]bool{}

@@ -23,15 +23,15 @@ const (
 	validating = "validating"
 )
 
-// reinvocation is kept from the first pass of the mutating phase to the second, to reinvoke the webhooks with
-// reinvocationPolicy IfNeeded that did not see the final object.
+// reinvocation is the state that the first pass of the mutating phase leaves to the second pass, which reinvokes the
+// webhooks with reinvocationPolicy IfNeeded that did not see the final object.
 type reinvocation struct {
-	called []*hook        // want reinvocation, saw the last change
-	again  map[*hook]bool // to reinvoke: did not see the last change
+	called []*hook        // webhooks with reinvocationPolicy IfNeeded called since the last change
+	again  map[*hook]bool // webhooks with reinvocationPolicy IfNeeded called before the last change: to reinvoke
 	output *meta.Object   // the object after the last webhook
 }
 
-// changed records a change of the object, which the webhooks called so far have not seen.
+// changed records a change of the object, which the webhooks called before have not seen.
 func (s *reinvocation) changed() {
 	for _, h := range s.called {
 		s.again[h] = true
@@ -39,7 +39,7 @@ func (s *reinvocation) changed() {
 	s.called = nil
 }
 
-// mutate calls the webhooks that match a request, one after the other.
+// mutate calls the webhooks that match a request sequentially.
 func (w *webhooks) mutate(ctx context.Context, ar *admission.Request) error {
 	hooks := w.hooks()
 	if len(hooks) == 0 || matcher.ExemptFromWebhooks(ar) {

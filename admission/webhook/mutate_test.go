@@ -88,7 +88,7 @@ func TestOrder(t *testing.T) {
 	k.register("mutating", "c", k.serve(step("c")), "reinvocationPolicy: IfNeeded")
 	code, answer := k.do("POST configmaps", "metadata: {name: x}")
 	assert.Equal(t, 201, code, answer.String("message"))
-	assert.Equal(t, []string{"a", "ba", "bab", "cabb", "aabbc", "babbca", "cabbcab"}, order, "c saw nothing new until a and b came again")
+	assert.Equal(t, []string{"a", "ba", "bab", "cabb", "aabbc", "babbca", "cabbcab"}, order, "c saw no change until a and b were reinvoked")
 	assert.Equal(t, "abbcabc", answer.String("data", "n"))
 
 	order = nil
@@ -98,7 +98,7 @@ func TestOrder(t *testing.T) {
 	assert.Equal(t, []string{"a", "ba", "bab", "aabb", "babba"}, order)
 }
 
-// TestOrderOfConvertingKinds checks the same for a kind with conversions and for the bodies of sub-resources.
+// TestOrderOfConvertingKinds checks the same for a kind with conversions and for the bodies of subresources.
 func TestOrderOfConvertingKinds(t *testing.T) {
 	k := newKit(t)
 	rule := func(group, resource string) string {

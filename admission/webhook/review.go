@@ -16,7 +16,7 @@ import (
 // kindReview is the kind of requests and responses.
 const kindReview = "AdmissionReview"
 
-// raw returns the JSON of an object as a value of a tree; nil for nil.
+// raw returns the JSON of an object as a value of a tree, or nil if the object is nil.
 func raw(obj *meta.Object) any {
 	if obj == nil {
 		return nil

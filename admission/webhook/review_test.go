@@ -55,8 +55,8 @@ func TestInvalidStoredConfigurations(t *testing.T) {
 	for fields, want := range map[string]string{
 		`{"sideEffects":"Some","admissionReviewVersions":["v1"],"clientConfig":{"url":"https://127.0.0.1:1"}}`:                                                       `admission webhook "a" does not support dry run`,
 		`{"sideEffects":"None","admissionReviewVersions":["v2"],"clientConfig":{"url":"https://127.0.0.1:1"}}`:                                                       `webhook does not accept known AdmissionReview versions (v1, v1beta1)`,
-		`{"sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{"url":"http://127.0.0.1:1"}}`:                                                        `"http://127.0.0.1:1" is no https URL`,
-		`{"sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{}}`:                                                                                  `is no https URL`,
+		`{"sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{"url":"http://127.0.0.1:1"}}`:                                                        `"http://127.0.0.1:1" is not an https URL`,
+		`{"sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{}}`:                                                                                  `is not an https URL`,
 		`{"sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{"url":"https://127.0.0.1:1","caBundle":"?"}}`:                                        `caBundle`,
 		`{"sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{"url":"https://127.0.0.1:1"},"objectSelector":{"matchExpressions":[{"key":"a b"}]}}`: `objectSelector`,
 	} {

@@ -81,7 +81,7 @@ const maxAnswer = 3 << 20
 // reviewVersions are the supported versions of AdmissionReview.
 var reviewVersions = []string{"v1", "v1beta1"}
 
-// compile returns the webhooks of a configuration; nil for nil. Errors are stored in the webhooks, so that
+// compile returns the webhooks of a configuration, or nil if it is nil. Errors are stored in the webhooks, so that
 // they are subject to the failure policy.
 func (w *webhooks) compile(configuration *meta.Object) []*hook {
 	if configuration == nil {

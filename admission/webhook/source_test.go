@@ -124,7 +124,7 @@ func TestConnectionsEnd(t *testing.T) {
 			require.NoError(t, write("quick"), "over a second connection")
 			require.NoError(t, client.Delete(t.Context(), configurations, meta.Key{Name: "c"}, registry.DeleteOptions{}))
 			client.lost.Store(lost)
-			require.NoError(t, write("after"), "the webhook is not there any more")
+			require.NoError(t, write("after"), "the webhook was removed")
 			<-h.closed
 			close(goOn)
 			require.NoError(t, <-ended)

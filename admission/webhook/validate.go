@@ -13,10 +13,10 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// maxConcurrentCalls is the maximum number of concurrent calls for one request.
+// maxConcurrentCalls is the maximum number of concurrent calls for a request.
 const maxConcurrentCalls = 32
 
-// call is one call of a validating webhook and its result.
+// call is a call of a validating webhook and its result.
 type call struct {
 	hook   *hook
 	view   *matcher.View

@@ -3,8 +3,7 @@
 //
 // source.go compiles the configurations once. For a request, match.go selects the webhooks and the version of
 // the resource in which each sees it, review.go encodes the AdmissionReview and decodes the response,
-// internal/webhookclient sends it, and mutate.go and validate.go call the webhooks one after the other or
-// concurrently.
+// internal/webhookclient sends it. mutate.go calls webhooks sequentially, validate.go concurrently.
 package webhook
 
 import (
@@ -43,9 +42,9 @@ func configKinds() []meta.GroupVersionKind {
 	}
 }
 
-// Mutating returns the plugin MutatingAdmissionWebhook. It calls the webhooks one after the other, in the
-// order of the names of their configurations and, within a configuration, of its list; each sees the changes
-// of those before it. If a webhook changes the object, the mutating phase runs once more, and webhooks with
+// Mutating returns the plugin MutatingAdmissionWebhook. It calls the webhooks sequentially, by the names of their
+// configurations and, within a configuration, in the order of its list. Each webhook sees the changes of the webhooks
+// before it. If a webhook changes the object, the mutating phase runs once more, and the webhooks with
 // reinvocationPolicy IfNeeded that did not see the change are called again.
 func Mutating() admission.Plugin {
 	return admission.Plugin{
@@ -61,8 +60,8 @@ func Mutating() admission.Plugin {
 	}
 }
 
-// Validating returns the plugin ValidatingAdmissionWebhook. It calls the webhooks concurrently. If several
-// refuse the request, the caller gets the refusal of the first one in the order of Mutating.
+// Validating returns the plugin ValidatingAdmissionWebhook. It calls the webhooks concurrently. If several webhooks
+// refuse the request, the caller gets the refusal of the webhook that is first in the order of Mutating.
 func Validating() admission.Plugin {
 	return admission.Plugin{
 		Name: "ValidatingAdmissionWebhook", Config: Config{}, ConfigKinds: configKinds(),
@@ -77,7 +76,7 @@ func Validating() admission.Plugin {
 	}
 }
 
-// webhooks is the state of one plugin in a server. Its methods are safe for concurrent use.
+// webhooks is the state of a plugin in a server. Its methods are safe for concurrent use.
 type webhooks struct {
 	names  names.Profile
 	client client.Client
@@ -136,7 +135,7 @@ func (w *webhooks) close() {
 	w.show(nil)
 }
 
-// hooks returns the webhooks in calling order, including those of every configuration whose write was
+// hooks returns the webhooks in calling order, including the webhooks of every configuration whose write was
 // acknowledged before the call. It takes no lock if no configuration changed.
 func (w *webhooks) hooks() []*hook {
 	if w.has(w.source) == nil {

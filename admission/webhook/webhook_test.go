@@ -195,7 +195,7 @@ func TestRecords(t *testing.T) {
 	k.register("validating", "x", gone, "failurePolicy: Ignore", "{}")
 	code, answer, header := k.send("POST configmaps", "metadata: {name: x}")
 	assert.Equal(t, 500, code)
-	assert.Contains(t, answer.String("message"), `admission webhook "wa.w.example.com" denied the request`, "the first one in order")
+	assert.Contains(t, answer.String("message"), `admission webhook "wa.w.example.com" denied the request`, "the refusal of the first webhook in order")
 	warnings := header.Values("Warning")
 	require.Len(t, warnings, 2)
 	assert.Equal(t, `299 - "careful"`, warnings[0])
@@ -369,7 +369,7 @@ func TestManyWriters(t *testing.T) {
 		})
 	}
 	all.Wait()
-	assert.Equal(t, int64(200*(5+1)), asked.Load(), "the first one once more, since the second changed what it made")
+	assert.Equal(t, int64(200*(5+1)), asked.Load(), "the first webhook is called again, because the second changed its result")
 }
 
 func readAll(t *testing.T, r *http.Response) string {

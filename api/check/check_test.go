@@ -110,7 +110,7 @@ func TestSelectors(t *testing.T) {
 	require.Contains(t, got, "Invalid:s.matchExpressions[3].key")
 }
 
-func TestNumbersAndWords(t *testing.T) {
+func TestRangeAndOneOf(t *testing.T) {
 	var f check.Violations
 	at := check.At("n")
 	f.Range(at, 5, 1, 5)
@@ -129,8 +129,9 @@ func TestNumbersAndWords(t *testing.T) {
 	require.Less(t, len(f[6].Message), 300, "messages stay short")
 }
 
-// TestValuesAreShownUnescaped: messages are for people, so that markup is not escaped.
-func TestValuesAreShownUnescaped(t *testing.T) {
+// TestMessagesAreNotEscaped checks that markup in values is not escaped, because people read the
+// messages.
+func TestMessagesAreNotEscaped(t *testing.T) {
 	var f check.Violations
 	f.Invalid(check.At("status", "certificate"), "<certificate data>", "a & b")
 	require.Len(t, f, 1)
@@ -142,8 +143,9 @@ type counted struct{ written *int }
 
 func (c counted) MarshalJSON() ([]byte, error) { *c.written++; return []byte(`"x"`), nil }
 
-// TestLongValuesAndReasons: the message of a fault is bounded, however long its value and reason.
-func TestLongValuesAndReasons(t *testing.T) {
+// TestMessagesAreBounded checks that the length of a message is limited for long values and
+// reasons.
+func TestMessagesAreBounded(t *testing.T) {
 	var f check.Violations
 	written := 0
 	f.Invalid(check.At("a"), slices.Repeat([]counted{{&written}}, 100_000), "no")

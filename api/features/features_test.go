@@ -176,7 +176,7 @@ func stateOf(s *Set, name string) (State, bool) {
 	return State{}, false
 }
 
-func TestAllOfAStage(t *testing.T) {
+func TestAllAlphaAndAllBeta(t *testing.T) {
 	a, b, c := Gate{Name: "A", Alpha: "0.0"}, Gate{Name: "B", Beta: "0.0"}, Gate{Name: "C", Stable: "0.0"}
 	for text, want := range map[string]string{
 		"":                            "BC",
@@ -200,7 +200,7 @@ func TestAllOfAStage(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestNewReportsInvalidGates(t *testing.T) {
 	for _, c := range []struct {
 		release, set string
 		own          []Gate
@@ -231,8 +231,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestGates: the library's gates are valid, sorted, and documented.
-func TestGates(t *testing.T) {
+// TestGatesAreValidAndSorted: the library's gates are valid, sorted, and documented.
+func TestGatesAreValidAndSorted(t *testing.T) {
 	last := ""
 	for _, g := range Gates() {
 		assert.Empty(t, g.fault(), g.Name)
@@ -248,8 +248,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestNilSet: a nil Set has the defaults of the newest release.
-func TestNilSet(t *testing.T) {
+// TestNilSetHasDefaults: a nil Set has the defaults of the newest release.
+func TestNilSetHasDefaults(t *testing.T) {
 	var none *Set
 	s, err := New("", nil)
 	require.NoError(t, err)

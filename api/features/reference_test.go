@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGatesOfTheReference compares the gates of the newest release with the recorded gates of
+// TestGatesMatchReference compares the gates of the newest release with the recorded gates of
 // kube-apiserver: each gate has the stage and default of the reference, and each gate of the
 // reference that is missing here is in a group with the reason.
-func TestGatesOfTheReference(t *testing.T) {
+func TestGatesMatchReference(t *testing.T) {
 	record, err := os.ReadFile("testdata/gates.txt")
 	require.NoError(t, err)
 	set, err := New("", nil)

@@ -135,7 +135,7 @@ func ExampleFormatAge() {
 
 // An owner reference has the apiVersion and kind of the owner.
 func ExampleParseAPIVersion() {
-	owner := meta.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	owner := meta.Owner{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
 	gv := meta.ParseAPIVersion(owner.APIVersion)
 	kind := meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: owner.Kind}
 	fmt.Println(kind, kind.GroupKind(), kind.APIVersion())

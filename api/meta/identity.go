@@ -48,7 +48,7 @@ type GroupResource struct{ Group, Resource string }
 // String returns "resource.group", or "resource" in the core group.
 func (r GroupResource) String() string { return dotted(r.Resource, r.Group) }
 
-// Resource is a version of a resource type.
+// GroupVersionResource is a version of a resource type.
 type GroupVersionResource struct{ Group, Version, Resource string }
 
 // GroupResource returns the resource type without the version.

@@ -116,12 +116,12 @@ func (o *Object) RemoveFinalizer(name string) {
 }
 
 // OwnerReferences returns metadata.ownerReferences.
-func (o *Object) OwnerReferences() []OwnerReference {
-	var out []OwnerReference
+func (o *Object) OwnerReferences() []Owner {
+	var out []Owner
 	for _, v := range o.List("metadata", "ownerReferences") {
 		m, _ := v.(map[string]any)
 		r := NewObject(m)
-		out = append(out, OwnerReference{
+		out = append(out, Owner{
 			APIVersion: r.String("apiVersion"), Kind: r.String("kind"),
 			Name: r.String("name"), UID: r.String("uid"),
 			Controller: r.Bool("controller"), BlockOwnerDeletion: r.Bool("blockOwnerDeletion"),
@@ -130,8 +130,8 @@ func (o *Object) OwnerReferences() []OwnerReference {
 	return out
 }
 
-// OwnerReference is an entry of metadata.ownerReferences.
-type OwnerReference struct {
+// Owner is an entry of metadata.ownerReferences.
+type Owner struct {
 	APIVersion         string `json:"apiVersion"`
 	Kind               string `json:"kind"`
 	Name               string `json:"name"`

@@ -75,7 +75,7 @@ type ObjectMeta struct {
 
 	// OwnerReferences name the objects that this one belongs to. When all of
 	// them are gone, this one is collected.
-	OwnerReferences []ObjectOwner `json:"ownerReferences,omitempty" protobuf:"bytes,13,rep,name=ownerReferences" patchStrategy:"merge" patchMergeKey:"uid" schema:"listType=map,listMapKeys=uid"`
+	OwnerReferences []OwnerReference `json:"ownerReferences,omitempty" protobuf:"bytes,13,rep,name=ownerReferences" patchStrategy:"merge" patchMergeKey:"uid" schema:"listType=map,listMapKeys=uid"`
 
 	// Finalizers keep a deleted object until each of them is removed by the
 	// component that put it there.
@@ -85,8 +85,8 @@ type ObjectMeta struct {
 	ManagedFields []ManagedFieldsEntry `json:"managedFields,omitempty" protobuf:"bytes,17,rep,name=managedFields" schema:"listType=atomic"`
 }
 
-// ObjectOwner is one of the objects that another belongs to.
-type ObjectOwner struct {
+// OwnerReference is one of the objects that another belongs to.
+type OwnerReference struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// Kind of the owner.
@@ -109,7 +109,7 @@ type ObjectOwner struct {
 	BlockOwnerDeletion *bool `json:"blockOwnerDeletion,omitempty" protobuf:"varint,7,opt,name=blockOwnerDeletion"`
 }
 
-// ManagedFieldsEntry are the fields that one manager set by one kind of operation.
+// ManagedFieldsEntry describes the fields that one manager set by one kind of operation.
 type ManagedFieldsEntry struct {
 	// Manager is the name of the workflow that set the fields.
 	Manager string `json:"manager,omitempty" protobuf:"bytes,1,opt,name=manager"`

@@ -109,8 +109,8 @@ func (s Selector) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Requirements returns the requirements as expressions of a Selector. Requirements with > and <
-// are omitted, because a Selector cannot express them.
+// Requirements returns the requirements as LabelSelectorRequirements. Requirements with > and <
+// are omitted, because a LabelSelector cannot express them.
 func (s Selector) Requirements() (list []LabelSelectorRequirement) {
 	words := map[labelOperator]string{
 		labelEquals: "In", labelIn: "In", labelNotEquals: "NotIn", labelNotIn: "NotIn", labelExists: "Exists", labelAbsent: "DoesNotExist",

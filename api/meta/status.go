@@ -32,7 +32,7 @@ const (
 	ReasonServiceUnavailable    Reason = "ServiceUnavailable"
 )
 
-// CauseType is the machine-readable reason of a Cause.
+// CauseType is the machine-readable reason of a StatusCause.
 type CauseType string
 
 // The cause reasons that clients know.

@@ -306,7 +306,7 @@ func sameTime(a, b string) bool {
 // object.
 func MetadataWarnings(obj, old *Object, rules MetadataRules) []string {
 	var out []string
-	seen := map[OwnerReference]bool{}
+	seen := map[Owner]bool{}
 	for i, o := range obj.OwnerReferences() {
 		if seen[o] {
 			out = append(out, fmt.Sprintf("metadata.ownerReferences[%d]: duplicate owner %s %q", i, clip(o.Kind), clip(o.Name)))

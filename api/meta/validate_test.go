@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-func TestForms(t *testing.T) {
+func TestFormChecks(t *testing.T) {
 	for _, row := range []struct {
 		check func(string) []string
 		good  string

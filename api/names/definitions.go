@@ -6,10 +6,6 @@ import "strings"
 // registry/builtin, to OpenAPI definition names that do not follow from the Go name. Types of
 // package scale have no package name here.
 var definitions = map[string]string{
-	"meta.ObjectOwner":           "apimachinery.pkg.apis.meta.v1.OwnerReference",
-	"meta.ManagedFields":         "apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",
-	"meta.Selector":              "apimachinery.pkg.apis.meta.v1.LabelSelector",
-	"meta.SelectorExpression":    "apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement",
 	"core.EventView":             "api.events.v1.Event",
 	"core.EventViewSeries":       "api.events.v1.EventSeries",
 	".Scale":                     "api.autoscaling.v1.Scale",

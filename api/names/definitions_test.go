@@ -15,7 +15,7 @@ func TestDefinitionNames(t *testing.T) {
 		{"rbac", "Role", "io.orch.api.rbac.v1.Role", "io.k8s.api.rbac.v1.Role"},
 		{"flow/v1beta3", "Schema", "io.orch.api.flow.v1beta3.Schema", "io.k8s.api.flow.v1beta3.Schema"},
 		{"meta", "ObjectMeta", "io.orch.apimachinery.pkg.apis.meta.v1.ObjectMeta", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
-		{"meta", "ObjectOwner", "io.orch.apimachinery.pkg.apis.meta.v1.OwnerReference", "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference"},
+		{"meta", "OwnerReference", "io.orch.apimachinery.pkg.apis.meta.v1.OwnerReference", "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference"},
 		{"core", "StoreAfsVolumeSource", "io.orch.api.core.v1.StoreAfsVolumeSource", "io.k8s.api.core.v1.CephFSVolumeSource"},
 		{"extensions", "JSONSchemaProps", "io.orch.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps",
 			"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"},

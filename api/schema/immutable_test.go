@@ -33,8 +33,9 @@ type fixedPart struct {
 	Size int32  `json:"size,omitempty" schema:"immutable"`
 }
 
-// TestImmutableStays: an immutable value cannot change at any place, and an unset one can be set.
-func TestImmutableStays(t *testing.T) {
+// TestImmutableValuesCannotChange checks that an immutable value cannot change at any place, and that an unset
+// value can be set.
+func TestImmutableValuesCannotChange(t *testing.T) {
 	s, err := Go(reflect.TypeFor[fixture](), names.Orch)
 	require.NoError(t, err)
 	cases := []struct {

@@ -134,8 +134,8 @@ func TestInFieldOrder(t *testing.T) {
 	}
 }
 
-// TestReasons: a tag can replace the text of a violation.
-func TestReasons(t *testing.T) {
+// TestTagReplacesViolationText: a tag can replace the text of a violation.
+func TestTagReplacesViolationText(t *testing.T) {
 	type gadget struct {
 		Size  int      `json:"size" schema:"min=1,max=9,reason.min=must not be empty\\, ever"`
 		Names []string `json:"names" schema:"required,reason.required=name one,items.pattern=^a,items.reason.pattern=must begin with a"`

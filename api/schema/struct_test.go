@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAddReplaces: Add does not change a Field that another struct shares.
-func TestAddReplaces(t *testing.T) {
+// TestAddDoesNotChangeSharedField: Add does not change a Field that another struct shares.
+func TestAddDoesNotChangeSharedField(t *testing.T) {
 	var one, other Struct
 	one.Add(&Field{Name: "a", Schema: str()}, &Field{Name: "b", Schema: str()})
 	other.Add(one.Fields...)

@@ -150,7 +150,7 @@ var views = []string{
 	  "fields":{"f:a":{}},"wait":"1m0s","zero":{"b":"q"},"u8":255,"f":1.5,"grid":[[1],[]],"two":[1,2],"ptrs":["a",null],"deep":{"x":[{"b":""}]},"instant":"2024-01-02T03:04:05.000006Z","Untagged":true,"azureDisk":"d"}`,
 }
 
-func TestViewGoesBothWays(t *testing.T) {
+func TestViewRoundTrips(t *testing.T) {
 	_, view := foreignSchema(t)
 	for _, in := range views {
 		m := tree(t, in)
@@ -201,7 +201,7 @@ func TestViewErrors(t *testing.T) {
 	assert.Error(t, err)
 }
 
-func TestViewOfARingEnds(t *testing.T) {
+func TestViewRejectsCyclicValues(t *testing.T) {
 	type node struct {
 		Next *node `json:"next,omitempty"`
 	}

@@ -9,9 +9,9 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// TestViewKnown: the values that have a way around JSON text take the same, and
-// become the same, as by it.
-func TestViewKnown(t *testing.T) {
+// TestViewFormsMatchJSON checks that the types which a View converts without JSON text read and
+// write the same values as through JSON.
+func TestViewFormsMatchJSON(t *testing.T) {
 	fresh := []func() any{
 		func() any { return new(meta.Time) }, func() any { return new(meta.MicroTime) },
 		func() any { return new(meta.Quantity) }, func() any { return new(meta.IntOrString) },

@@ -24,7 +24,7 @@ import (
 	"orch.io/controlplane/apply"
 )
 
-// noop converts, defaults and makes objects of the one version there is.
+// noop converts, defaults and creates objects of the only version.
 type noop struct{}
 
 func (noop) Convert(in, out, context any) error { return nil }

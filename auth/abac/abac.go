@@ -1,8 +1,8 @@
-// Package abac is an Authorizer with a policy file: one JSON object per line, of kind
-// Policy in version v1beta1 of the group abac.authorization.
+// Package abac authorizes requests by a policy file. Each line of the file is a JSON
+// object of kind Policy in version v1beta1 of the group abac.authorization.
 //
-// A policy allows requests of its user or of the members of its group; there are
-// no denying policies. Empty lines and lines that begin with # are ignored.
+// A policy allows requests of its user or of the members of its group. No policy can
+// deny a request. Empty lines and lines that begin with # are ignored.
 package abac
 
 import (
@@ -29,8 +29,8 @@ const (
 
 const all = "*"
 
-// policy is one line of the file. "*" matches any value; at the end
-// of NonResourcePath it matches any rest. An empty field matches only the empty value.
+// policy is the spec of a line. "*" matches any value; at the end of NonResourcePath
+// it matches any rest. An empty field matches only the empty value.
 type policy struct {
 	User            string `json:"user"`
 	Group           string `json:"group"`
@@ -41,7 +41,8 @@ type policy struct {
 	NonResourcePath string `json:"nonResourcePath"`
 }
 
-// Authorizer allows the requests that a policy matches and has no opinion about others.
+// Authorizer allows a request if a policy matches, and otherwise has no opinion. It is
+// immutable, so its methods are safe for concurrent use.
 type Authorizer struct{ policies []policy }
 
 // Load reads a policy file; see Parse.
@@ -58,8 +59,9 @@ func Load(path string, p names.Profile) (*Authorizer, error) {
 	return a, nil
 }
 
-// Parse reads policies, one per line. An unknown field is an error, because a misspelt
-// restriction would widen the policy.
+// Parse reads a policy file and returns an error for the first invalid line. An unknown
+// field is an error, because a policy with a misspelt restriction would allow too
+// much.
 func Parse(r io.Reader, p names.Profile) (*Authorizer, error) {
 	a := &Authorizer{}
 	lines := bufio.NewScanner(r)
@@ -71,14 +73,14 @@ func Parse(r io.Reader, p names.Profile) (*Authorizer, error) {
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		one, err := parseLine(line, p.Wire(wellknown.GroupABAC)+"/v1beta1")
+		rule, err := parseLine(line, p.Wire(wellknown.GroupABAC)+"/v1beta1")
 		if err != nil {
 			return nil, fmt.Errorf("abac: line %d: %w", n, err)
 		}
 		if len(a.policies) == maxLines {
 			return nil, fmt.Errorf("abac: more than %d policies", maxLines)
 		}
-		a.policies = append(a.policies, one)
+		a.policies = append(a.policies, rule)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("abac: line %d: %w", n+1, err)

@@ -80,7 +80,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-func TestFaultyFiles(t *testing.T) {
+func TestParseReportsInvalidLines(t *testing.T) {
 	for _, line := range []string{
 		`{}`, `x`, `[]`, `{"user":"alice","namespace":"*"}`, head + `{"user":"a"}}}`, head + `{"user":1}}`,
 		head + `{"user":"a","readOnlyy":true}}`, strings.Replace(head, "v1beta1", "v1", 1) + `{"user":"a"}}`,

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// event is the wire form of one stage of a request.
+// event is the wire form of an audit Event, which records a stage of a request.
 type event struct {
 	Kind             string            `json:"kind"`
 	APIVersion       string            `json:"apiVersion"`
@@ -59,12 +59,13 @@ type responseStatus struct {
 
 type microTime struct{ time.Time }
 
-// MarshalText writes the form of the API's times with microseconds.
+// MarshalText writes the API's MicroTime format.
 func (t microTime) MarshalText() ([]byte, error) {
 	return t.UTC().AppendFormat(nil, "2006-01-02T15:04:05.000000Z07:00"), nil
 }
 
-// MarshalJSON hides the method of time.Time.
+// MarshalJSON overrides the method of the embedded time.Time, which writes
+// another format.
 func (t microTime) MarshalJSON() ([]byte, error) {
 	return t.UTC().AppendFormat(nil, `"2006-01-02T15:04:05.000000Z07:00"`), nil
 }
@@ -84,5 +85,5 @@ func refOf(a auth.Attributes) *objectRef {
 		APIGroup: a.Group, APIVersion: a.Version, Subresource: a.Subresource}
 }
 
-// groupVersion is the apiVersion of events.
+// groupVersion returns the apiVersion of events.
 func groupVersion(p names.Profile) string { return p.Group(wellknown.GroupAudit) + "/v1" }

@@ -12,16 +12,18 @@ import (
 	"time"
 )
 
-// FileOptions say when a log file gives way to a new one. Zero values keep one
-// file for ever.
+// FileOptions configure the rotation of a log file. With the zero value the
+// file is never rotated.
 type FileOptions struct {
-	MaxSize    int64            // in bytes, of one file
-	MaxBackups int              // how many old files stay; zero keeps all
-	MaxAge     time.Duration    // how old an old file may be; zero keeps all
+	MaxSize    int64            // in bytes: a write that would exceed it rotates the file; zero: no limit
+	MaxBackups int              // number of rotated files to keep; zero keeps all
+	MaxAge     time.Duration    // rotated files are removed after this time; zero keeps all
 	Now        func() time.Time // nil: time.Now
 }
 
-// File is a Sink that appends lines to a file.
+// File is a Sink that appends lines to a file and rotates it. A batch is never
+// divided between two files, so a file exceeds MaxSize if a single batch does.
+// Old files are removed at rotation.
 type File struct {
 	path    string
 	options FileOptions
@@ -29,7 +31,8 @@ type File struct {
 	size    int64
 }
 
-// OpenFile opens or creates a log file, readable by its owner alone.
+// OpenFile opens a log file for appending. If the file does not exist, it is
+// created with mode 0600.
 func OpenFile(path string, o FileOptions) (*File, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -73,22 +76,23 @@ func (f *File) Write(_ context.Context, events [][]byte) error {
 		}
 	}
 	if n, err := f.file.Write(b.Bytes()); err != nil {
-		f.undo(n)
+		f.discard(n)
 		return fmt.Errorf("audit: %w", err)
 	}
 	f.size += int64(b.Len())
 	return nil
 }
 
-// undo takes off the part of a batch that was written, so that no line is cut
-// and what counts as lost is.
-func (f *File) undo(n int) {
+// discard removes the n bytes that a failed write left at the end of the file.
+// The whole batch counts as lost, so the file must hold no part of it.
+func (f *File) discard(n int) {
 	if n > 0 && f.file.Truncate(f.size) != nil {
 		f.size += int64(n)
 	}
 }
 
-// rotate renames the file after the time and removes what is too old.
+// rotate adds the current time to the file's name, opens a new file and removes
+// old files. If it fails, f.file may be nil; the next Write opens the file again.
 func (f *File) rotate() error {
 	if f.file != nil {
 		f.file.Close()
@@ -107,10 +111,11 @@ func (f *File) rotate() error {
 	return nil
 }
 
-// prune removes old files. One that stays costs room, but no event.
+// prune removes rotated files that exceed MaxBackups or MaxAge. It ignores
+// errors: a file that cannot be removed costs space, but no events.
 func (f *File) prune(prefix, ext string) {
-	old, _ := filepath.Glob(escape(prefix) + "[0-9]*" + escape(ext)) // the pattern is a good one
-	slices.Sort(old)
+	old, _ := filepath.Glob(escape(prefix) + "[0-9]*" + escape(ext)) // the pattern is valid, so there is no error
+	slices.Sort(old)                                                 // the names contain the time: oldest first
 	for i, path := range old {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -124,6 +129,7 @@ func (f *File) prune(prefix, ext string) {
 	}
 }
 
+// escape returns a pattern that matches only s.
 func escape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
 }
@@ -136,8 +142,8 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
-// Writer is a Sink that writes lines to W, such as the standard output. Close
-// leaves W open.
+// Writer is a Sink that writes lines to W, such as standard output. Close does
+// not close W.
 type Writer struct{ W io.Writer }
 
 // Write implements Sink.

@@ -1,9 +1,10 @@
-// Package audit records what callers do: a policy says of which requests how
-// much, sinks say where to.
+// Package audit writes an audit log of requests. A Policy selects the requests
+// and the level of detail; each Sink writes the events to a destination, such as
+// a file or a webhook.
 //
-// Recording never holds a request up: every sink has a queue of bounded length
-// and size, and what does not fit is dropped. Losses are counted, logged and told
-// by Check: a server keeps serving, as the field's servers do that gather events.
+// Recording never delays a request. Each sink has a queue that is bounded in
+// events and bytes; if the queue is full, events are dropped. The server
+// continues to serve, and losses are counted, logged and reported by Check.
 package audit
 
 import (
@@ -27,36 +28,38 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// The bounds of one event.
+// The bounds of an event.
 const (
 	maxObject      = 1 << 20 // bytes of a recorded object
-	maxText        = 4 << 10 // bytes of the path, the user agent or an annotation's key
+	maxText        = 4 << 10 // bytes of the URI, the user agent, an annotation's key or another text of the request
 	maxAnnotations = 128
-	maxAnnotated   = 256 << 10 // bytes of all annotations of an event
+	maxAnnotated   = 256 << 10 // bytes of all annotations of an event, keys and values
 	maxSources     = 16
 )
 
-// Config says what is recorded and where to.
+// Config configures a Log.
 type Config struct {
 	Policy *Policy // required
-	Sinks  []Sink  // at least one; Close closes them
+	Sinks  []Sink  // at least one; Log.Close closes them
 	Names  names.Profile
 	Now    func() time.Time // nil: time.Now
-	Logger *slog.Logger     // is told of losses, once a minute for each sink; nil discards
+	Logger *slog.Logger     // logs losses, at most once a minute for each sink; nil discards
 }
 
-// Log records requests. It is an auth.Auditor, and a prometheus.Collector of how
-// many events there were and how many were lost.
+// Log writes audit events to its sinks. It implements auth.Auditor, and
+// prometheus.Collector for the numbers of events and losses. Its methods are safe
+// for concurrent use.
 type Log struct {
 	config   Config
 	queues   []*queue
 	counters counters
 }
 
-// Open starts one goroutine for each sink. Close ends them.
+// Open returns a Log. It starts a goroutine for each sink, which runs until
+// Close.
 func Open(c Config) (*Log, error) {
 	if c.Policy == nil || len(c.Sinks) == 0 {
-		return nil, errors.New("audit: no policy or no sink")
+		return nil, errors.New("audit: a policy and at least one sink are required")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -72,9 +75,10 @@ func Open(c Config) (*Log, error) {
 	return l, nil
 }
 
-// Close writes what is waiting, for as long as ctx allows, and closes the sinks.
-// Events that come later are dropped. A sink that does not heed its context a
-// second after that is left to end by itself.
+// Close writes the queued events and closes the sinks. Later events are dropped.
+// When ctx ends, Close cancels the context of each Sink.Write and waits at most
+// one more second. If a sink has not returned by then, its goroutine continues
+// and closes the sink when Write returns.
 func (l *Log) Close(ctx context.Context) error {
 	errs := make([]error, len(l.queues))
 	var all sync.WaitGroup
@@ -85,8 +89,8 @@ func (l *Log) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Dropped returns how many events did not reach a sink: because they came faster
-// than it took them, or because it failed.
+// Dropped returns the number of lost events, summed over the sinks: the queue
+// was full, the sink failed, or the Log was closed.
 func (l *Log) Dropped() uint64 {
 	var n uint64
 	for _, q := range l.queues {
@@ -104,9 +108,9 @@ func (l *Log) Begin(r *http.Request, id string, a auth.Attributes) auth.Trail {
 	}
 	t.event.Kind, t.event.APIVersion = "Event", groupVersion(l.config.Names)
 	t.event.Level, t.event.AuditID = t.level.String(), id
-	t.event.RequestURI = cut(r.URL.RequestURI())
+	t.event.RequestURI = truncate(r.URL.RequestURI())
 	t.event.Verb, t.event.User, t.event.ObjectRef = a.Verb, infoOf(a.User), refOf(a)
-	t.event.SourceIPs, t.event.UserAgent = sources(r), cut(r.UserAgent())
+	t.event.SourceIPs, t.event.UserAgent = sources(r), truncate(r.UserAgent())
 	t.event.Received = microTime{l.config.Now()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,8 +118,8 @@ func (l *Log) Begin(r *http.Request, id string, a auth.Attributes) auth.Trail {
 	return t
 }
 
-// sources returns the addresses that a request came by: as its headers say,
-// then the connection's.
+// sources returns the source addresses of a request without duplicates: from the
+// headers X-Forwarded-For and X-Real-Ip, then the peer of the connection.
 func sources(r *http.Request) []string {
 	var out []string
 	add := func(s string) {
@@ -138,22 +142,25 @@ func sources(r *http.Request) []string {
 	return out
 }
 
-func cut(s string) string {
+// truncate returns the first maxText bytes of s and "...", or s if it is not
+// longer.
+func truncate(s string) string {
 	if len(s) <= maxText {
 		return s
 	}
 	return s[:maxText] + "..."
 }
 
-// trail is an auth.Trail.
+// trail is the auth.Trail of a request. If the level is None, its methods do
+// nothing.
 type trail struct {
 	log *Log
 	decision
 
-	mu        sync.Mutex // guards the rest
+	mu        sync.Mutex // guards the fields below
 	event     event
-	annotated int // bytes of annotations
-	done      bool
+	annotated int  // bytes of annotations, see maxAnnotated
+	done      bool // Complete was called
 }
 
 // Impersonate implements auth.Trail.
@@ -174,17 +181,18 @@ func (t *trail) Annotate(key, value string) {
 	t.annotate(key, value)
 }
 
-// annotate is called with mu held.
+// annotate adds an annotation, unless the key exists or a bound is reached. It is
+// called with mu held.
 func (t *trail) annotate(key, value string) {
 	if t.level < Request && strings.HasPrefix(key, t.log.config.Names.Wire(wellknown.AuditPatch)) {
-		return // what webhooks changed is part of the object
+		return // a webhook's patch has parts of the object, which this level omits
 	}
 	if t.event.Annotations == nil {
 		t.event.Annotations = map[string]string{}
 	}
 	size := len(key) + len(value)
-	_, taken := t.event.Annotations[key]
-	if !taken && len(t.event.Annotations) < maxAnnotations && len(key) <= maxText && t.annotated+size <= maxAnnotated {
+	_, exists := t.event.Annotations[key]
+	if !exists && len(t.event.Annotations) < maxAnnotations && len(key) <= maxText && t.annotated+size <= maxAnnotated {
 		t.event.Annotations[key] = value
 		t.annotated += size
 	}
@@ -198,8 +206,8 @@ func (t *trail) Concerns(name, uid, version string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if ref := t.event.ObjectRef; ref != nil {
-		ref.Name = cmp.Or(ref.Name, cut(name))
-		ref.UID, ref.ResourceVersion = cut(uid), cut(version)
+		ref.Name = cmp.Or(ref.Name, truncate(name))
+		ref.UID, ref.ResourceVersion = truncate(uid), truncate(version)
 	}
 }
 
@@ -213,8 +221,10 @@ func (t *trail) Request(body func() []byte) {
 	t.event.RequestObject = t.object(body())
 }
 
-// object returns the JSON value of a recorded object, nil if there is none to
-// record. It is called with mu held.
+// object returns the value to record for an object: a copy of its JSON, without
+// managedFields if the policy omits them. It returns nil if the body is empty, no
+// valid JSON, or larger than maxObject; in the last case it annotates the event.
+// It is called with mu held.
 func (t *trail) object(body []byte) any {
 	switch {
 	case len(body) == 0:
@@ -232,6 +242,8 @@ func (t *trail) object(body []byte) any {
 	return json.RawMessage(bytes.Clone(body))
 }
 
+// withoutManagedFields decodes an object or list and removes the managedFields of
+// the object or the items. It returns nil if body is no JSON object.
 func withoutManagedFields(body []byte) any {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -292,18 +304,19 @@ func statusOf(o auth.Outcome) *responseStatus {
 	s := &responseStatus{Code: o.Code}
 	var st *meta.Status
 	if errors.As(o.Err, &st) {
-		s.Status, s.Reason, s.Message = st.Status, string(st.Reason), cut(st.Message)
+		s.Status, s.Reason, s.Message = st.Status, string(st.Reason), truncate(st.Message)
 		if st.Details != nil {
 			s.Details = st.Details
 		}
 	}
 	if o.Panicked && s.Message == "" {
-		s.Status, s.Reason, s.Message = "Failure", string(meta.ReasonInternalError), "the server failed on this request"
+		s.Status, s.Reason, s.Message = "Failure", string(meta.ReasonInternalError), "the server panicked on this request"
 	}
 	return s
 }
 
-// emit hands the event as it is now to every sink. It is called with mu held.
+// emit adds the encoded event to the queue of every sink, unless the policy omits
+// the stage. It is called with mu held, so that the stages are queued in order.
 func (t *trail) emit(stage Stage) {
 	if slices.Contains(t.omitStages, stage) {
 		return
@@ -325,7 +338,7 @@ func (t *trail) emit(stage Stage) {
 	}
 }
 
-// list returns an EventList of events, as webhooks take it.
+// list returns the JSON of an EventList of encoded events.
 func list(p names.Profile, events [][]byte) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"kind":"EventList","apiVersion":%q,"metadata":{},"items":[`, groupVersion(p))

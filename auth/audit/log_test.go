@@ -30,12 +30,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memory is a Sink that keeps events; a gate makes it slow.
+// memory is a Sink that keeps events.
 type memory struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards events
 	events []map[string]any
-	gate   chan struct{}
-	fail   error
+	gate   chan struct{} // if set, Write receives from it first
+	fail   error         // returned by Write
 }
 
 func (m *memory) Write(ctx context.Context, events [][]byte) error {
@@ -60,6 +60,8 @@ func (m *memory) Write(ctx context.Context, events [][]byte) error {
 
 func (m *memory) Close() error { return nil }
 
+// record opens a Log with a fixed clock, calls use, closes the Log and returns its
+// events. No event may be lost.
 func record(t *testing.T, rules string, use func(l *audit.Log)) []map[string]any {
 	m := &memory{}
 	l, err := audit.Open(audit.Config{Policy: policy(t, rules), Sinks: []audit.Sink{m}, Names: names.Kubernetes,
@@ -73,7 +75,7 @@ func record(t *testing.T, rules string, use func(l *audit.Log)) []map[string]any
 
 func body(s string) func() []byte { return func() []byte { return []byte(s) } }
 
-func TestEvent(t *testing.T) {
+func TestEventHasRequestAndResponse(t *testing.T) {
 	r := httptest.NewRequest("POST", "/api/v1/namespaces/ns/pods?dryRun=All", nil)
 	r.Header.Set("User-Agent", "kubectl/1.36")
 	r.Header.Set("X-Forwarded-For", "10.0.0.1, 10.0.0.2, junk")
@@ -103,7 +105,7 @@ func TestEvent(t *testing.T) {
 	assert.NotContains(t, events[0], "responseStatus")
 }
 
-func TestLevels(t *testing.T) {
+func TestLevelSelectsObjects(t *testing.T) {
 	a := auth.Attributes{User: &auth.User{Name: "alice"}, Verb: "update", Version: "v1", Resource: "pods"}
 	for level, want := range map[string][]bool{"Metadata": {false, false}, "Request": {true, false}, "RequestResponse": {true, true}} {
 		events := record(t, "omitStages: [RequestReceived]\nrules: [{level: "+level+"}]", func(l *audit.Log) {
@@ -111,7 +113,7 @@ func TestLevels(t *testing.T) {
 			asked := []bool{false, false}
 			trail.Request(func() []byte { asked[0] = true; return []byte(`{}`) })
 			trail.Complete(auth.Outcome{Code: 200, Response: func() []byte { asked[1] = true; return []byte(`{}`) }})
-			assert.Equal(t, want, asked, "bodies are made only if wanted")
+			assert.Equal(t, want, asked, "bodies are encoded only if the level includes them")
 		})
 		require.Len(t, events, 1, level)
 		assert.Equal(t, level, events[0]["level"])
@@ -123,14 +125,14 @@ func TestLevels(t *testing.T) {
 		trail.Impersonate(a.User)
 		trail.Annotate("k", "v")
 		trail.Concerns("n", "u", "7")
-		trail.Request(func() []byte { t.Error("not wanted"); return nil })
+		trail.Request(func() []byte { t.Error("level None encoded the body"); return nil })
 		trail.Started(200)
 		trail.Complete(auth.Outcome{Code: 200})
 	})
 	assert.Empty(t, events)
 }
 
-func TestStages(t *testing.T) {
+func TestStagesCanBeOmitted(t *testing.T) {
 	names := func(events []map[string]any) (out []string) {
 		for _, e := range events {
 			out = append(out, e["stage"].(string))
@@ -151,7 +153,7 @@ func TestStages(t *testing.T) {
 	assert.Equal(t, "InternalError", events[1]["responseStatus"].(map[string]any)["reason"])
 }
 
-func TestPatchAnnotation(t *testing.T) {
+func TestPatchAnnotationNeedsLevelRequest(t *testing.T) {
 	for level, want := range map[string]int{"Metadata": 1, "Request": 2} {
 		events := record(t, "omitStages: [RequestReceived]\nrules: [{level: "+level+"}]", func(l *audit.Log) {
 			trail := l.Begin(httptest.NewRequest("POST", "/", nil), "my-id", auth.Attributes{Verb: "create", Resource: "pods"})
@@ -163,7 +165,7 @@ func TestPatchAnnotation(t *testing.T) {
 	}
 }
 
-func TestFailure(t *testing.T) {
+func TestEventOfFailureHasStatus(t *testing.T) {
 	events := record(t, "rules: [{level: Metadata}]", func(l *audit.Log) {
 		trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Resource: "pods"})
 		trail.Complete(auth.Outcome{Code: 404, Err: meta.NotFound(meta.GroupResource{Resource: "pods"}, "p")})
@@ -171,10 +173,10 @@ func TestFailure(t *testing.T) {
 	got, err := json.Marshal(events[1]["responseStatus"])
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"metadata":{},"status":"Failure","message":"pods \"p\" not found","reason":"NotFound","details":{"name":"p","kind":"pods"},"code":404}`, string(got))
-	assert.Equal(t, map[string]any{}, events[1]["user"], "nobody authenticated")
+	assert.Equal(t, map[string]any{}, events[1]["user"], "the request has no user")
 }
 
-func TestManagedFields(t *testing.T) {
+func TestManagedFieldsCanBeOmitted(t *testing.T) {
 	obj := `{"metadata":{"name":"p","managedFields":[{"manager":"x"}]},"big":9007199254740993}`
 	lists := `{"items":[` + obj + `]}`
 	for rule, kept := range map[string]bool{"omitManagedFields: true\nrules: [{level: RequestResponse}]": false,
@@ -191,7 +193,7 @@ func TestManagedFields(t *testing.T) {
 	}
 }
 
-func TestBounds(t *testing.T) {
+func TestEventIsBounded(t *testing.T) {
 	events := record(t, "rules: [{level: RequestResponse}]", func(l *audit.Log) {
 		r := httptest.NewRequest("GET", "/?q="+strings.Repeat("a", 100_000), nil)
 		r.Header.Set("User-Agent", strings.Repeat("u", 100_000))
@@ -213,7 +215,7 @@ func TestBounds(t *testing.T) {
 	assert.Len(t, events[1]["sourceIPs"], 16)
 }
 
-func TestNeverBlocks(t *testing.T) {
+func TestSlowSinkDoesNotBlockRequests(t *testing.T) {
 	stuck, fine := &memory{gate: make(chan struct{})}, &memory{}
 	l, err := audit.Open(audit.Config{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{stuck, fine}, Names: names.Kubernetes})
 	require.NoError(t, err)
@@ -221,17 +223,17 @@ func TestNeverBlocks(t *testing.T) {
 	for range n / 2 {
 		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"}).Complete(auth.Outcome{Code: 200})
 	}
-	assert.Greater(t, l.Dropped(), uint64(n-10_000-2000), "what the stuck sink cannot take is dropped and counted")
+	assert.Greater(t, l.Dropped(), uint64(n-10_000-2000), "events that exceed the stuck sink's queue are dropped and counted")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	assert.ErrorIs(t, l.Close(ctx), context.Canceled)
 	dropped := l.Dropped()
 	l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"})
 	assert.Equal(t, dropped+2, l.Dropped(), "after Close")
-	assert.NoError(t, l.Close(context.Background()), "again")
+	assert.NoError(t, l.Close(context.Background()), "second Close")
 }
 
-func TestFailingSink(t *testing.T) {
+func TestFailingSinkLosesBatch(t *testing.T) {
 	m := &memory{fail: errors.New("disk full")}
 	l, err := audit.Open(audit.Config{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{m}, Names: names.Kubernetes})
 	require.NoError(t, err)
@@ -242,16 +244,16 @@ func TestFailingSink(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// screaming is a sink that panics.
-type screaming struct{}
+// panickingSink is a Sink whose Write panics.
+type panickingSink struct{}
 
-func (screaming) Write(context.Context, [][]byte) error { panic("out of paper") }
-func (screaming) Close() error                          { return nil }
+func (panickingSink) Write(context.Context, [][]byte) error { panic("out of paper") }
+func (panickingSink) Close() error                          { return nil }
 
-// TestPanickingSink: what a sink panics at is lost and counted, like what it fails
-// to take.
-func TestPanickingSink(t *testing.T) {
-	l, err := audit.Open(audit.Config{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{screaming{}}, Names: names.Kubernetes})
+// TestPanickingSinkLosesBatch checks that the events of a Write that panics count
+// as lost, and that the Log continues.
+func TestPanickingSinkLosesBatch(t *testing.T) {
+	l, err := audit.Open(audit.Config{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{panickingSink{}}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	for range 3 {
 		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"})
@@ -260,7 +262,7 @@ func TestPanickingSink(t *testing.T) {
 	assert.Equal(t, uint64(3), l.Dropped())
 }
 
-func TestConcurrent(t *testing.T) {
+func TestTrailsAreConcurrent(t *testing.T) {
 	events := record(t, "rules: [{level: RequestResponse}]", func(l *audit.Log) {
 		var wg sync.WaitGroup
 		for range 8 {
@@ -280,7 +282,7 @@ func TestConcurrent(t *testing.T) {
 	assert.Len(t, events, 800)
 }
 
-func TestFile(t *testing.T) {
+func TestFileRotates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit[1].log")
 	now := time.Unix(1_700_000_000, 0)
 	f, err := audit.OpenFile(path, audit.FileOptions{MaxSize: 30, MaxBackups: 2, Now: func() time.Time { now = now.Add(time.Second); return now }})
@@ -291,7 +293,7 @@ func TestFile(t *testing.T) {
 	require.NoError(t, f.Close())
 	files, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
-	assert.Len(t, files, 3, "the file and two old ones")
+	assert.Len(t, files, 3, "the file and two rotated files")
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, "{\"n\":5}\n{\"m\":1}\n", string(data))
@@ -310,7 +312,7 @@ func TestFile(t *testing.T) {
 	assert.Error(t, err)
 }
 
-func TestFileAge(t *testing.T) {
+func TestFileRemovesAgedBackups(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	old := strings.TrimSuffix(path, ".log") + "-2001-01-01T00-00-00.000000000.log"
 	require.NoError(t, os.WriteFile(old, nil, 0o600))
@@ -324,7 +326,7 @@ func TestFileAge(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-func TestWebhook(t *testing.T) {
+func TestWebhookRetries(t *testing.T) {
 	var calls atomic.Int32
 	var items atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -359,7 +361,7 @@ func TestWebhook(t *testing.T) {
 	assert.Zero(t, l.Dropped())
 }
 
-func TestWebhookGivesUp(t *testing.T) {
+func TestWebhookGivesUpAfterTries(t *testing.T) {
 	var calls atomic.Int32
 	code := 400
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -373,7 +375,7 @@ func TestWebhookGivesUp(t *testing.T) {
 	require.NoError(t, err)
 	hook.Backoff = time.Millisecond
 	assert.Error(t, hook.Write(context.Background(), [][]byte{[]byte("{}")}))
-	assert.Equal(t, int32(1), calls.Load(), "a refusal stays one")
+	assert.Equal(t, int32(1), calls.Load(), "code 400 is not retried")
 	code = 500
 	assert.Error(t, hook.Write(context.Background(), [][]byte{[]byte("{}")}))
 	assert.Equal(t, int32(5), calls.Load())

@@ -27,19 +27,19 @@ import (
 	"orch.io/controlplane/client/kubeconfig"
 )
 
-// losing is a Log that a test makes lose events.
-type losing struct {
+// lossyLog is a Log with a clock of the test. The test makes it lose events.
+type lossyLog struct {
 	*audit.Log
 	t    *testing.T
-	made int
-	text *bytes.Buffer // what was logged
+	made int           // events recorded
+	text *bytes.Buffer // output of the Logger
 
 	mu  sync.Mutex // guards now
 	now time.Time
 }
 
-func newLosing(t *testing.T, rules string, sinks ...audit.Sink) *losing {
-	l := &losing{t: t, text: &bytes.Buffer{}, now: time.Unix(1_700_000_000, 0)}
+func newLossyLog(t *testing.T, rules string, sinks ...audit.Sink) *lossyLog {
+	l := &lossyLog{t: t, text: &bytes.Buffer{}, now: time.Unix(1_700_000_000, 0)}
 	var err error
 	l.Log, err = audit.Open(audit.Config{Policy: policy(t, rules), Sinks: sinks, Names: names.Kubernetes,
 		Logger: slog.New(slog.NewTextHandler(l.text, nil)),
@@ -52,20 +52,21 @@ func newLosing(t *testing.T, rules string, sinks ...audit.Sink) *losing {
 	return l
 }
 
-func (l *losing) pass(d time.Duration) {
+// advance moves the clock.
+func (l *lossyLog) advance(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.now = l.now.Add(d)
 }
 
-// record makes one event.
-func (l *losing) record() {
+// record records one event.
+func (l *lossyLog) record() {
 	l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"})
 	l.made++
 }
 
-// until records until something holds.
-func (l *losing) until(holds func() bool) {
+// recordUntil records events until the condition holds.
+func (l *lossyLog) recordUntil(holds func() bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for !holds() {
@@ -75,8 +76,8 @@ func (l *losing) until(holds func() bool) {
 	}
 }
 
-// metrics is the page that shows them.
-func (l *losing) metrics() string {
+// metrics returns the metrics page of the Log.
+func (l *lossyLog) metrics() string {
 	reg := prometheus.NewRegistry()
 	require.NoError(l.t, reg.Register(l.Log))
 	page := httptest.NewRecorder()
@@ -84,9 +85,10 @@ func (l *losing) metrics() string {
 	return page.Body.String()
 }
 
-// TestLossesAreLoggedOnceAMinute has a sink that fails for hours.
+// TestLossesAreLoggedOnceAMinute checks the log lines while a sink fails for
+// minutes.
 func TestLossesAreLoggedOnceAMinute(t *testing.T) {
-	l := newLosing(t, "rules: [{level: Metadata}]", &memory{fail: errors.New("no")})
+	l := newLossyLog(t, "rules: [{level: Metadata}]", &memory{fail: errors.New("no")})
 	const minutes = 5
 	for range minutes {
 		for range 100 {
@@ -96,16 +98,16 @@ func TestLossesAreLoggedOnceAMinute(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		l.pass(time.Minute)
+		l.advance(time.Minute)
 	}
 	require.NoError(t, l.Close(t.Context()))
-	assert.Equal(t, minutes, strings.Count(l.text.String(), "audit events are lost"))
+	assert.Equal(t, minutes, strings.Count(l.text.String(), "audit events lost"))
 	assert.Contains(t, l.text.String(), "events=100 total=401")
 }
 
-// TestHangingWebhook has a server that takes a call and never answers: what
-// waits is bounded in bytes, and the end does not wait for it.
-func TestHangingWebhook(t *testing.T) {
+// TestHangingWebhookIsBounded checks a webhook server that does not answer: the
+// queue is bounded in bytes, and Close returns when its context ends.
+func TestHangingWebhookIsBounded(t *testing.T) {
 	asked, release := make(chan struct{}, 100), make(chan struct{})
 	web := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		asked <- struct{}{}
@@ -118,7 +120,7 @@ func TestHangingWebhook(t *testing.T) {
 	require.NoError(t, err)
 	hook, err := audit.NewWebhook(c, names.Kubernetes)
 	require.NoError(t, err)
-	l := newLosing(t, "omitStages: [RequestReceived]\nrules: [{level: RequestResponse}]", hook)
+	l := newLossyLog(t, "omitStages: [RequestReceived]\nrules: [{level: RequestResponse}]", hook)
 
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -135,29 +137,30 @@ func TestHangingWebhook(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	assert.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(24<<20))
 	assert.Greater(t, l.Dropped(), uint64(n/2))
-	assert.ErrorContains(t, l.Check(t.Context()), "more events than the sink takes")
+	assert.ErrorContains(t, l.Check(t.Context()), "queue is full")
 	assert.Contains(t, l.metrics(), fmt.Sprintf("apiserver_audit_error_total{plugin=\"webhook\"} %d\n", l.Dropped()))
 
-	l.pass(2 * time.Minute)
-	assert.ErrorContains(t, l.Check(t.Context()), "has not taken a batch for 2m0s")
+	l.advance(2 * time.Minute)
+	assert.ErrorContains(t, l.Check(t.Context()), "has been writing one batch for 2m0s")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	assert.ErrorIs(t, l.Close(ctx), context.Canceled)
-	assert.EqualValues(t, n, l.Dropped(), "none arrived")
-	assert.Contains(t, l.text.String(), "audit events are lost")
+	assert.EqualValues(t, n, l.Dropped(), "no event was written")
+	assert.Contains(t, l.text.String(), "audit events lost")
 }
 
-// stubborn is a sink that heeds nothing.
-type stubborn struct{ release chan struct{} }
+// hangingSink is a Sink whose Write ignores its context.
+type hangingSink struct{ release chan struct{} }
 
-func (s stubborn) Write(context.Context, [][]byte) error { <-s.release; return nil }
-func (s stubborn) Close() error                          { return nil }
+func (s hangingSink) Write(context.Context, [][]byte) error { <-s.release; return nil }
+func (s hangingSink) Close() error                          { return nil }
 
-// TestStubbornSink: neither does it hold up the end, nor the other sinks.
-func TestStubbornSink(t *testing.T) {
-	s, fine := stubborn{make(chan struct{})}, &memory{}
+// TestHangingSinkDelaysNeitherCloseNorOtherSinks checks a sink that ignores its
+// context.
+func TestHangingSinkDelaysNeitherCloseNorOtherSinks(t *testing.T) {
+	s, fine := hangingSink{make(chan struct{})}, &memory{}
 	defer close(s.release)
-	l := newLosing(t, "rules: [{level: Metadata}]", s, fine)
+	l := newLossyLog(t, "rules: [{level: Metadata}]", s, fine)
 	l.record()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

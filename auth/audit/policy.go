@@ -18,20 +18,20 @@ import (
 // maxPolicy bounds a policy file, in bytes.
 const maxPolicy = 4 << 20
 
-// Level says how much of a request is recorded.
+// Level is the level of detail of a request's events.
 type Level int
 
-// The levels, each with what the ones before it have.
+// The levels. Each includes the details of the level before it.
 const (
-	None            Level = iota // nothing
-	Metadata                     // who, what, when and the answer's code
-	Request                      // and the object of the request
-	RequestResponse              // and the object of the answer
+	None            Level = iota // no events
+	Metadata                     // user, verb, object reference, times and response code
+	Request                      // and the object in the request
+	RequestResponse              // and the object in the response
 )
 
 var levels = []string{"None", "Metadata", "Request", "RequestResponse"}
 
-// String returns the word of policy files and events.
+// String returns the level's name in policy files and events.
 func (l Level) String() string {
 	if l < None || l > RequestResponse {
 		return "Unknown"
@@ -39,7 +39,7 @@ func (l Level) String() string {
 	return levels[l]
 }
 
-// UnmarshalText reads the word of a policy file.
+// UnmarshalText parses the level's name in a policy file.
 func (l *Level) UnmarshalText(text []byte) error {
 	i := slices.Index(levels, string(text))
 	if i < 0 {
@@ -49,11 +49,10 @@ func (l *Level) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Stage is a moment in a request.
+// Stage is the stage of a request at which an event is recorded.
 type Stage string
 
-// The stages. ResponseStarted is only of requests that take long, such as
-// watches.
+// The stages. Only long-running requests, such as watches, have ResponseStarted.
 const (
 	RequestReceived  Stage = "RequestReceived"
 	ResponseStarted  Stage = "ResponseStarted"
@@ -63,8 +62,8 @@ const (
 
 var stages = []Stage{RequestReceived, ResponseStarted, ResponseComplete, Panic}
 
-// Policy says what is recorded: the first rule that fits a request decides; a
-// request that none fits is not recorded.
+// Policy selects the requests to record. The first rule that matches a request
+// determines its level. If no rule matches, the request is not recorded.
 type Policy struct {
 	APIVersion        string         `json:"apiVersion"`
 	Kind              string         `json:"kind"`
@@ -74,23 +73,24 @@ type Policy struct {
 	OmitManagedFields bool           `json:"omitManagedFields,omitempty"`
 }
 
-// Rule fits a request if all that it lists does; a list that is empty fits
-// anything. Resources and namespaces make it a rule for resource requests,
-// nonResourceURLs for the others.
+// Rule matches a request if each of its lists matches; an empty list matches
+// every request. A rule with resources or namespaces matches only resource
+// requests; a rule with nonResourceURLs matches only other requests.
 type Rule struct {
 	Level             *Level      `json:"level"`
 	Users             []string    `json:"users,omitempty"`
 	UserGroups        []string    `json:"userGroups,omitempty"`
 	Verbs             []string    `json:"verbs,omitempty"`
 	Resources         []Resources `json:"resources,omitempty"`
-	Namespaces        []string    `json:"namespaces,omitempty"` // "" is cluster scope
-	NonResourceURLs   []string    `json:"nonResourceURLs,omitempty"`
+	Namespaces        []string    `json:"namespaces,omitempty"`      // "" matches cluster-scoped requests
+	NonResourceURLs   []string    `json:"nonResourceURLs,omitempty"` // paths; a "*" at the end matches any rest
 	OmitStages        []Stage     `json:"omitStages,omitempty"`
 	OmitManagedFields *bool       `json:"omitManagedFields,omitempty"`
 }
 
-// Resources are resource types of one group: all of it if Resources is empty,
-// else "pods", "pods/log", "pods/*" for all sub-resources, "*/status", "*".
+// Resources selects resources of one API group: all if Resources is empty.
+// An entry is "pods" without its subresources, "pods/log", "pods/*" for pods and
+// its subresources, "*/status", or "*" for all. ResourceNames requires Resources.
 type Resources struct {
 	Group         string   `json:"group,omitempty"`
 	Resources     []string `json:"resources,omitempty"`
@@ -110,11 +110,11 @@ func LoadPolicy(path string, p names.Profile) (*Policy, error) {
 	return policy, nil
 }
 
-// ParsePolicy reads a policy from YAML or JSON. Fields that it does not know are
-// faults; every fault is reported.
+// ParsePolicy parses and validates a policy in YAML or JSON. Unknown fields are
+// errors. The returned error joins all violations.
 func ParsePolicy(data []byte, p names.Profile) (*Policy, error) {
 	if len(data) > maxPolicy {
-		return nil, fmt.Errorf("audit: a policy of more than %d bytes", maxPolicy)
+		return nil, fmt.Errorf("audit: policy is larger than %d bytes", maxPolicy)
 	}
 	policy := &Policy{}
 	if err := yaml.UnmarshalStrict(data, policy); err != nil {
@@ -125,7 +125,7 @@ func ParsePolicy(data []byte, p names.Profile) (*Policy, error) {
 		errs = append(errs, fmt.Errorf("audit: policy: "+format, args...))
 	}
 	if gv := meta.ParseAPIVersion(policy.APIVersion); gv.Group != p.Group(wellknown.GroupAudit) || gv.Version != "v1" || policy.Kind != "Policy" {
-		fault("%s, Kind=%s is no %s/v1, Kind=Policy", policy.APIVersion, policy.Kind, p.Group(wellknown.GroupAudit))
+		fault("unexpected kind %s, Kind=%s: expected %s/v1, Kind=Policy", policy.APIVersion, policy.Kind, p.Group(wellknown.GroupAudit))
 	}
 	if len(policy.Rules) == 0 {
 		fault("no rules")
@@ -140,6 +140,7 @@ func ParsePolicy(data []byte, p names.Profile) (*Policy, error) {
 	return policy, nil
 }
 
+// checkStages reports unknown stages in a list. at is the list's path for messages.
 func checkStages(at string, list []Stage, fault func(string, ...any)) {
 	for _, s := range list {
 		if !slices.Contains(stages, s) {
@@ -153,42 +154,43 @@ func (r *Rule) validate(at string, fault func(string, ...any)) {
 		fault("%s: no level", at)
 	}
 	if len(r.NonResourceURLs) > 0 && (len(r.Resources) > 0 || len(r.Namespaces) > 0) {
-		fault("%s: nonResourceURLs with resources or namespaces fits nothing", at)
+		fault("%s: a rule with nonResourceURLs must not have resources or namespaces", at)
 	}
 	for _, u := range r.NonResourceURLs {
 		if u != "*" && !strings.HasPrefix(u, "/") {
-			fault("%s: the path %q does not begin with /", at, u)
+			fault("%s: nonResourceURLs: path %q must begin with / or be *", at, u)
 		}
 		if strings.Contains(strings.TrimSuffix(u, "*"), "*") {
-			fault("%s: the path %q has a * that is not at its end", at, u)
+			fault("%s: nonResourceURLs: path %q may have * only at its end", at, u)
 		}
 	}
 	for _, g := range r.Resources {
 		if strings.Contains(g.Group, "/") {
-			fault("%s: the group %q has a version", at, g.Group)
+			fault("%s: resources: group %q must not include a version", at, g.Group)
 		}
 		if len(g.ResourceNames) > 0 && len(g.Resources) == 0 {
-			fault("%s: resourceNames without resources", at)
+			fault("%s: resources: resourceNames require resources", at)
 		}
 	}
 	checkStages(at, r.OmitStages, fault)
 }
 
-// decision is what a policy says about one request.
+// decision is the result of a policy for a request.
 type decision struct {
 	level             Level
 	omitStages        []Stage
 	omitManagedFields bool
 }
 
-// Level returns how much of a request is recorded. a.User may be nil.
+// Level returns the level of a request. a.User may be nil.
 func (p *Policy) Level(a auth.Attributes) Level { return p.decide(a).level }
 
-// decide returns the level and what is left out. a.User may be nil.
+// decide returns the decision of the first rule that matches, or level None if no
+// rule matches. a.User may be nil.
 func (p *Policy) decide(a auth.Attributes) decision {
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if !r.fits(a) {
+		if !r.matches(a) {
 			continue
 		}
 		d := decision{*r.Level, slices.Concat(p.OmitStages, r.OmitStages), p.OmitManagedFields}
@@ -200,7 +202,7 @@ func (p *Policy) decide(a auth.Attributes) decision {
 	return decision{}
 }
 
-func (r *Rule) fits(a auth.Attributes) bool {
+func (r *Rule) matches(a auth.Attributes) bool {
 	if len(r.Users) > 0 && (a.User == nil || !slices.Contains(r.Users, a.User.Name)) {
 		return false
 	}
@@ -211,22 +213,22 @@ func (r *Rule) fits(a auth.Attributes) bool {
 		return false
 	}
 	if len(r.Resources) > 0 || len(r.Namespaces) > 0 {
-		return a.Resource != "" && r.fitsResource(a)
+		return a.Resource != "" && r.matchesResource(a)
 	}
 	if len(r.NonResourceURLs) > 0 {
-		return a.Resource == "" && slices.ContainsFunc(r.NonResourceURLs, func(u string) bool { return fitsPath(u, a.Path) })
+		return a.Resource == "" && slices.ContainsFunc(r.NonResourceURLs, func(u string) bool { return matchesPath(u, a.Path) })
 	}
 	return true
 }
 
-func fitsPath(pattern, path string) bool {
+func matchesPath(pattern, path string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(path, prefix)
 	}
 	return pattern == path
 }
 
-func (r *Rule) fitsResource(a auth.Attributes) bool {
+func (r *Rule) matchesResource(a auth.Attributes) bool {
 	if len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, a.Namespace) {
 		return false
 	}
@@ -243,14 +245,16 @@ func (r *Rule) fitsResource(a auth.Attributes) bool {
 		if len(g.ResourceNames) > 0 && !slices.Contains(g.ResourceNames, a.Name) {
 			continue
 		}
-		if slices.ContainsFunc(g.Resources, func(res string) bool { return fitsName(res, a.Resource, a.Subresource) }) {
+		if slices.ContainsFunc(g.Resources, func(res string) bool { return matchesName(res, a.Resource, a.Subresource) }) {
 			return true
 		}
 	}
 	return false
 }
 
-func fitsName(pattern, resource, sub string) bool {
+// matchesName reports whether a pattern of Resources matches a resource and its
+// subresource, which is "" for the resource itself.
+func matchesName(pattern, resource, sub string) bool {
 	whole := resource
 	if sub != "" {
 		whole += "/" + sub

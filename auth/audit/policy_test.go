@@ -22,7 +22,7 @@ func policy(t testing.TB, rules string) *audit.Policy {
 	return p
 }
 
-func TestRules(t *testing.T) {
+func TestRulesSelectRequests(t *testing.T) {
 	alice := &auth.User{Name: "alice", Groups: []string{"devs"}}
 	pods := auth.Attributes{User: alice, Verb: "get", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}
 	logs, deploy, node, health := pods, pods, pods, auth.Attributes{User: alice, Verb: "get", Path: "/healthz/ping"}
@@ -32,9 +32,9 @@ func TestRules(t *testing.T) {
 	nobody := pods
 	nobody.User = nil
 	for _, c := range []struct {
-		rule string
-		fits []auth.Attributes
-		not  []auth.Attributes
+		rule    string
+		matches []auth.Attributes
+		not     []auth.Attributes
 	}{
 		{"{level: Metadata}", []auth.Attributes{pods, health, nobody}, nil},
 		{"{level: Metadata, users: [alice]}", []auth.Attributes{pods}, []auth.Attributes{nobody}},
@@ -59,7 +59,7 @@ func TestRules(t *testing.T) {
 		{"{level: Metadata, nonResourceURLs: ['*']}", []auth.Attributes{health}, []auth.Attributes{pods}},
 	} {
 		p := policy(t, "rules: ["+c.rule+"]")
-		for _, a := range c.fits {
+		for _, a := range c.matches {
 			assert.Equal(t, audit.Metadata, p.Level(a), "%s %+v", c.rule, a)
 		}
 		for _, a := range c.not {
@@ -71,23 +71,23 @@ func TestRules(t *testing.T) {
 	assert.Equal(t, audit.RequestResponse, first.Level(nobody))
 }
 
-func TestPolicyFaults(t *testing.T) {
+func TestParsePolicyReportsViolations(t *testing.T) {
 	for in, want := range map[string]string{
 		head:               "no rules",
 		head + "rules: []": "no rules",
-		"kind: Policy\napiVersion: v1\nrules: [{level: None}]":               "Kind=Policy is no",
-		"kind: Config\napiVersion: audit.k8s.io/v1\nrules: [{level: None}]":  "Kind=Config is no",
-		"kind: Policy\napiVersion: audit.orch.io/v1\nrules: [{level: None}]": "is no audit.k8s.io/v1",
+		"kind: Policy\napiVersion: v1\nrules: [{level: None}]":               "unexpected kind v1, Kind=Policy",
+		"kind: Config\napiVersion: audit.k8s.io/v1\nrules: [{level: None}]":  "Kind=Config: expected",
+		"kind: Policy\napiVersion: audit.orch.io/v1\nrules: [{level: None}]": "expected audit.k8s.io/v1",
 		head + "rules: [{}]":                                                            "rules[0]: no level",
 		head + "rules: [{level: Everything}]":                                           `unknown level "Everything"`,
 		head + "rules: [{level: None, user: [a]}]":                                      "user",
 		head + "omitStages: [Later]\nrules: [{level: None}]":                            `unknown stage "Later"`,
 		head + "rules: [{level: None, omitStages: [x]}]":                                `unknown stage "x"`,
-		head + "rules: [{level: None, nonResourceURLs: [healthz]}]":                     "does not begin",
-		head + "rules: [{level: None, nonResourceURLs: ['/a*b']}]":                      "not at its end",
-		head + "rules: [{level: None, nonResourceURLs: ['/a'], namespaces: [a]}]":       "fits nothing",
-		head + "rules: [{level: None, resources: [{group: apps/v1}]}]":                  "has a version",
-		head + "rules: [{level: None, resources: [{group: apps, resourceNames: [a]}]}]": "without resources",
+		head + "rules: [{level: None, nonResourceURLs: [healthz]}]":                     "must begin with /",
+		head + "rules: [{level: None, nonResourceURLs: ['/a*b']}]":                      "only at its end",
+		head + "rules: [{level: None, nonResourceURLs: ['/a'], namespaces: [a]}]":       "must not have resources or namespaces",
+		head + "rules: [{level: None, resources: [{group: apps/v1}]}]":                  "must not include a version",
+		head + "rules: [{level: None, resources: [{group: apps, resourceNames: [a]}]}]": "require resources",
 		"rules: [": "policy",
 	} {
 		_, err := audit.ParsePolicy([]byte(in), names.Kubernetes)

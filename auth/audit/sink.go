@@ -8,41 +8,46 @@ import (
 	"time"
 )
 
-// The bounds of what waits for one sink, that which it is taking included, and
-// of what it takes at a time.
+// The bounds of a sink's queue, which include the batch that is being written,
+// and of a batch.
 const (
 	maxWaiting      = 10_000
 	maxWaitingBytes = 16 << 20
 	maxBatch        = 400
-	maxBatchBytes   = 1 << 20
+	maxBatchBytes   = 1 << 20 // a single larger event is a batch of its own
 )
 
-// parting is how long a sink may take to notice that its time is over.
-const parting = time.Second
+// closeGrace is how long close waits for Sink.Write after it cancels its context.
+const closeGrace = time.Second
 
-// Sink takes events, each a line of JSON without its end. It is called by one
-// goroutine at a time and may take its time; ctx ends when the Log is closed
-// and its patience is over. After Close it is not called again. Events that come
-// with an error count as lost.
+// Sink writes events to a destination.
+//
+// A single goroutine calls its methods, so they need not be safe for concurrent use.
+// Write may block: requests do not wait for it, but events are dropped when the
+// queue is full. Each event is JSON on a single line, without a newline at its end. All
+// sinks share the encoded events, so Write must not modify them; it must not keep the
+// slice events after it returns. If Write returns an error, the whole batch counts as
+// lost. ctx is canceled when the context of Log.Close ends. Close is the last call.
 type Sink interface {
 	Write(ctx context.Context, events [][]byte) error
 	Close() error
 }
 
-// queue is what stands between requests and a slow sink.
+// queue is the bounded queue of a sink. Requests add events with put, which
+// never blocks; the goroutine run writes them in batches.
 type queue struct {
-	sink   Sink
-	state  *state
-	cancel context.CancelFunc // of Write
-	done   chan struct{}      // closed when the goroutine has ended
-	failed error              // of closing the sink; set before done is closed
+	sink     Sink
+	state    *state
+	cancel   context.CancelFunc // cancels the context of Sink.Write
+	done     chan struct{}      // closed when run has returned
+	closeErr error              // of Sink.Close; set before done is closed
+	wake     chan struct{}      // capacity 1: signals that waiting or closed changed
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	waiting [][]byte
-	count   int // of waiting and what the sink is taking
-	bytes   int
+	count   int // events in waiting and in the batch that is being written
+	bytes   int // their size
 	closed  bool
-	wake    chan struct{} // holds one signal
 }
 
 func newQueue(s Sink, st *state) *queue {
@@ -52,13 +57,14 @@ func newQueue(s Sink, st *state) *queue {
 	return q
 }
 
-// What is lost without being given to a sink.
+// The reasons why put drops an event.
 var (
-	errFull   = errors.New("more events than the sink takes")
-	errClosed = errors.New("the log is closed")
+	errFull   = errors.New("queue is full: the sink is too slow")
+	errClosed = errors.New("audit log is closed")
 )
 
-// put never blocks.
+// put adds an encoded event, or counts it as lost if the queue is full or closed.
+// It never blocks. The queue keeps event, which must not be modified afterwards.
 func (q *queue) put(event []byte) {
 	q.mu.Lock()
 	var why error
@@ -87,8 +93,9 @@ func (q *queue) signal() {
 	}
 }
 
-// take returns a batch and its bytes; end is true if there will be none any
-// more.
+// take removes a batch from the queue and returns it and its size. The batch still
+// counts toward the bounds until release. end is true if the queue is empty and
+// closed.
 func (q *queue) take() (batch [][]byte, bytes int, end bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,17 +112,19 @@ func (q *queue) take() (batch [][]byte, bytes int, end bool) {
 	return batch, bytes, n == 0 && q.closed
 }
 
-// taken makes room for what comes after a batch.
-func (q *queue) taken(count, bytes int) {
+// release subtracts a written batch from the bounds.
+func (q *queue) release(count, bytes int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.count -= count
 	q.bytes -= bytes
 }
 
+// run writes batches to the sink until the queue is closed and empty, and closes
+// the sink.
 func (q *queue) run(ctx context.Context) {
 	defer close(q.done)
-	defer func() { q.failed = q.sink.Close() }()
+	defer func() { q.closeErr = q.sink.Close() }()
 	for range q.wake {
 		for {
 			batch, bytes, end := q.take()
@@ -127,24 +136,26 @@ func (q *queue) run(ctx context.Context) {
 			}
 			q.state.begin()
 			q.state.end(len(batch), q.write(ctx, batch))
-			clear(batch) // the array behind it may still be in use
-			q.taken(len(batch), bytes)
+			clear(batch) // frees the events: waiting may share the batch's array
+			q.release(len(batch), bytes)
 		}
 	}
 }
 
-// write fails where the sink panics: it may be a program's own.
+// write calls Sink.Write and returns a panic as an error, because the sink may be
+// code of the embedding program.
 func (q *queue) write(ctx context.Context, batch [][]byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the sink panicked: %v", p)
+			err = fmt.Errorf("sink panicked: %v", p)
 		}
 	}()
 	return q.sink.Write(ctx, batch)
 }
 
-// close waits until everything is written, or the context ends and the sink has
-// had a moment to notice. A sink that does not is left to itself.
+// close closes the queue and waits until all events are written and the sink is
+// closed. When ctx ends, it cancels Sink.Write and waits up to closeGrace; if the
+// sink does not return, close returns anyway. Only the first call waits.
 func (q *queue) close(ctx context.Context) error {
 	q.mu.Lock()
 	again := q.closed
@@ -155,27 +166,27 @@ func (q *queue) close(ctx context.Context) error {
 	}
 	q.signal()
 	defer q.cancel()
-	var late error
+	var timeout error
 	select {
 	case <-q.done:
 	case <-ctx.Done():
-		late = fmt.Errorf("audit: events were still waiting: %w", ctx.Err())
+		timeout = fmt.Errorf("audit: closed before all events were written: %w", ctx.Err())
 		q.cancel()
-		moment := time.NewTimer(parting)
-		defer moment.Stop()
+		grace := time.NewTimer(closeGrace)
+		defer grace.Stop()
 		select {
 		case <-q.done:
-		case <-moment.C:
-			return late
+		case <-grace.C:
+			return timeout
 		}
 	}
-	if q.failed != nil {
-		return fmt.Errorf("audit: %w", q.failed)
+	if q.closeErr != nil {
+		return fmt.Errorf("audit: %w", q.closeErr)
 	}
-	return late
+	return timeout
 }
 
-// pause waits, and reports whether it was not cut short.
+// pause waits for d and returns true, or returns false when ctx ends before.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

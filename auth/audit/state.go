@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	tellEvery = time.Minute      // how often one sink's losses are logged
-	recent    = time.Minute      // for how long a loss makes Check fail
-	slow      = 10 * time.Second // how long a sink may take for a batch until Check fails
+	logInterval   = time.Minute      // losses of a sink are logged at most this often
+	unhealthyTime = time.Minute      // Check fails for this time after a loss
+	slowWrite     = 10 * time.Second // Check fails if a Sink.Write takes longer
 )
 
-// counters are the metrics of a Log, under the names that dashboards know.
+// counters are the metrics of a Log, under the names of kube-apiserver.
 type counters struct {
 	events, rejected *prometheus.CounterVec
 	levels           *prometheus.CounterVec
@@ -29,11 +29,11 @@ type counters struct {
 }
 
 func newCounters() counters {
-	of := metrics.For(nil) // whoever has the Log registers it
+	of := metrics.For(nil) // not registered: the caller of Open registers the Log
 	c := counters{
-		events:   of.Counters(metrics.Family{Name: "apiserver_audit_event_total", Help: "Audit events that were made and handed to the sinks."}),
-		rejected: of.Counters(metrics.Family{Name: "apiserver_audit_requests_rejected_total", Help: "Requests that were refused since they could not be recorded: none ever is."}),
-		levels:   of.Counters(metrics.Family{Name: "apiserver_audit_level_total", Help: "Requests by the level that the audit policy gives them.", Labels: []string{"level"}}),
+		events:   of.Counters(metrics.Family{Name: "apiserver_audit_event_total", Help: "Audit events that were generated and passed to the sinks."}),
+		rejected: of.Counters(metrics.Family{Name: "apiserver_audit_requests_rejected_total", Help: "Requests that were rejected because they could not be recorded. Always 0: the server does not reject them."}),
+		levels:   of.Counters(metrics.Family{Name: "apiserver_audit_level_total", Help: "Requests by their level in the audit policy.", Labels: []string{"level"}}),
 		errors:   of.Counters(metrics.Family{Name: "apiserver_audit_error_total", Help: "Audit events that did not reach a sink.", Labels: []string{"plugin"}}),
 	}
 	c.event = c.events.WithLabelValues()
@@ -59,8 +59,9 @@ func (l *Log) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Check is a health check: it fails while a sink fails, takes more than ten
-// seconds for one batch, or has lost events in the last minute.
+// Check is a health check. It fails if the last batch of a sink failed, if a sink
+// has been writing the same batch for more than ten seconds, or if events were lost in
+// the last minute.
 func (l *Log) Check(context.Context) error {
 	var errs []error
 	for _, q := range l.queues {
@@ -71,7 +72,7 @@ func (l *Log) Check(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// nameOf is how metrics and messages call a sink.
+// nameOf returns the name of a sink in metrics and messages.
 func nameOf(s Sink) string {
 	switch s.(type) {
 	case *File, Writer:
@@ -82,60 +83,62 @@ func nameOf(s Sink) string {
 	return fmt.Sprintf("%T", s)
 }
 
-// state is how one sink does.
+// state is the health of a sink, and counts and logs its losses.
 type state struct {
 	sink   string
 	now    func() time.Time
 	errors prometheus.Counter
 	logger *slog.Logger
 
-	mu      sync.Mutex // guards the rest
-	count   uint64     // events lost
-	at      time.Time  // of the last loss
-	why     error      // of the last loss
-	failing bool       // the last batch failed
-	since   time.Time  // when the sink got the batch that it has; zero: it has none
-	told    time.Time  // when the log was told
-	known   uint64     // losses that the log knows
+	mu       sync.Mutex // guards the fields below
+	count    uint64     // lost events
+	lastLoss time.Time
+	lastErr  error     // reason of the last loss
+	failing  bool      // the last batch failed
+	started  time.Time // start of the running Sink.Write; zero if none is running
+	loggedAt time.Time // when losses were last logged
+	logged   uint64    // value of count at loggedAt
 }
 
+// begin records the start of Sink.Write.
 func (s *state) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.since = s.now()
+	s.started = s.now()
 }
 
-// end takes how the sink did with a batch.
+// end records the result of Sink.Write for a batch of count events.
 func (s *state) end(count int, err error) {
 	s.mu.Lock()
-	s.since = time.Time{}
+	s.started = time.Time{}
 	recovered := s.failing && err == nil
 	s.failing = err != nil
 	total := s.count
 	s.mu.Unlock()
 	if recovered {
-		s.logger.Info("audit events reach the sink again", "sink", s.sink, "lost", total)
+		s.logger.Info("audit sink recovered", "sink", s.sink, "lost", total)
 	}
 	if err != nil {
 		s.lost(count, err)
 	}
 }
 
-// lost counts events that do not get to the sink, and tells, now and then.
+// lost counts n lost events, and logs them if logInterval has passed since the
+// last log line.
 func (s *state) lost(n int, why error) {
 	s.errors.Add(float64(n))
 	s.mu.Lock()
 	now := s.now()
 	s.count += uint64(n)
-	s.at, s.why = now, why
-	tell := s.told.IsZero() || now.Sub(s.told) >= tellEvery
-	total, fresh := s.count, s.count-s.known
-	if tell {
-		s.told, s.known = now, s.count
+	s.lastLoss, s.lastErr = now, why
+	due := s.loggedAt.IsZero() || now.Sub(s.loggedAt) >= logInterval
+	total, fresh := s.count, s.count-s.logged
+	if due {
+		s.loggedAt, s.logged = now, s.count
 	}
 	s.mu.Unlock()
-	if tell {
-		s.logger.Error("audit events are lost", "sink", s.sink, "events", fresh, "total", total, "error", why)
+	if due {
+		s.logger.Error("audit events lost", "sink", s.sink, "events", fresh, "total", total, "error", why)
 	}
 }
 
@@ -150,10 +153,10 @@ func (s *state) health() error {
 	defer s.mu.Unlock()
 	now := s.now()
 	switch {
-	case s.failing || !s.at.IsZero() && now.Sub(s.at) < recent:
-		return fmt.Errorf("audit: the sink %q lost %d events: %w", s.sink, s.count, s.why)
-	case !s.since.IsZero() && now.Sub(s.since) > slow:
-		return fmt.Errorf("audit: the sink %q has not taken a batch for %s", s.sink, now.Sub(s.since))
+	case s.failing || !s.lastLoss.IsZero() && now.Sub(s.lastLoss) < unhealthyTime:
+		return fmt.Errorf("audit: sink %q lost %d events: %w", s.sink, s.count, s.lastErr)
+	case !s.started.IsZero() && now.Sub(s.started) > slowWrite:
+		return fmt.Errorf("audit: sink %q has been writing one batch for %s", s.sink, now.Sub(s.started))
 	}
 	return nil
 }

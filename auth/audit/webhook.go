@@ -11,20 +11,23 @@ import (
 	"orch.io/controlplane/internal/webhookclient"
 )
 
-// Webhook is a Sink that posts lists of events to a remote server. A call that
-// fails in a way that may pass is tried again, a few times.
+// Webhook is a Sink that posts EventLists to a remote server. It retries a call
+// that failed with a network error, a 5xx code or 429, up to three times. Set its
+// fields before Open.
 type Webhook struct {
-	// Wait is how long to gather events for one call; zero is one second.
+	// Wait is the pause after a call if the batch was not full, so that the next
+	// call has more events; zero is one second.
 	Wait time.Duration
-	// Backoff is the wait before the second try; it doubles. Zero is 500 ms.
+	// Backoff is the pause before the first retry; it doubles for each retry.
+	// Zero is 500 ms.
 	Backoff time.Duration
 
 	caller *webhookclient.Caller
 	names  names.Profile
 }
 
-// NewWebhook returns a Webhook for the current context of a client
-// configuration.
+// NewWebhook returns a Webhook for the server in the current context of a
+// kubeconfig.
 func NewWebhook(c *kubeconfig.Config, p names.Profile) (*Webhook, error) {
 	r, err := c.Current()
 	if err != nil {
@@ -33,7 +36,7 @@ func NewWebhook(c *kubeconfig.Config, p names.Profile) (*Webhook, error) {
 	return &Webhook{caller: webhookclient.NewCaller(r), names: p}, nil
 }
 
-// tries is how often one call is made.
+// tries is the maximum number of attempts of a call.
 const tries = 4
 
 // Write implements Sink.
@@ -51,7 +54,7 @@ func (w *Webhook) Write(ctx context.Context, events [][]byte) error {
 		if err == nil {
 			break
 		}
-		if try == tries || !passing(err) || !pause(ctx, backoff) {
+		if try == tries || !retryable(err) || !pause(ctx, backoff) {
 			return err
 		}
 		backoff *= 2
@@ -62,8 +65,8 @@ func (w *Webhook) Write(ctx context.Context, events [][]byte) error {
 	return nil
 }
 
-// passing reports whether a failure may be another one's next time.
-func passing(err error) bool {
+// retryable reports whether a retry may succeed after err.
+func retryable(err error) bool {
 	var code *webhookclient.CodeError
 	if errors.As(err, &code) {
 		return code.Code >= 500 || code.Code == http.StatusTooManyRequests

@@ -13,12 +13,12 @@ import (
 	"orch.io/controlplane/client/kubeconfig"
 )
 
-// Events go to a server elsewhere, many in one call.
+// A Webhook posts events to a remote server, many in one call.
 func ExampleNewWebhook() {
-	came := make(chan string, 1)
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { came <- r.Method + " " + r.URL.Path }))
-	defer elsewhere.Close()
-	config, err := kubeconfig.Parse([]byte(`clusters: [{name: log, cluster: {server: "`+elsewhere.URL+`/events"}}]`), "")
+	calls := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { calls <- r.Method + " " + r.URL.Path }))
+	defer server.Close()
+	config, err := kubeconfig.Parse([]byte(`clusters: [{name: log, cluster: {server: "`+server.URL+`/events"}}]`), "")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -42,7 +42,7 @@ func ExampleNewWebhook() {
 	}
 	trail := log.Begin(httptest.NewRequest("GET", "/version", nil), "my-id", auth.Attributes{User: auth.NewAnonymous(), Verb: "get", Path: "/version"})
 	trail.Complete(auth.Outcome{Code: 200})
-	fmt.Println(<-came)
+	fmt.Println(<-calls)
 	fmt.Println(log.Close(context.Background()))
 	// Output:
 	// POST /events

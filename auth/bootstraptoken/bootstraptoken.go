@@ -1,5 +1,5 @@
-// Package bootstraptoken authenticates joining machines by the tokens that
-// Secrets of the bootstrap type hold.
+// Package bootstraptoken authenticates machines that join a cluster by bootstrap
+// tokens, which are stored in Secrets of the bootstrap token type.
 package bootstraptoken
 
 import (
@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Names of the identities, and of the keys in a Secret's data.
+// Names of users, groups and Secrets, and the keys in a Secret's data.
 const (
 	userPrefix = "system:bootstrap:"
 	group      = "system:bootstrappers"
@@ -37,18 +37,20 @@ var (
 	groupForm = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]*[a-z0-9]\z`)
 )
 
-// maxGroup is the length of the longest group that a token may have.
+// maxGroup is the maximum length of a token's group in bytes.
 const maxGroup = len("system:bootstrappers:") + 256
 
-// Authenticator looks tokens up in Secrets of the system namespace.
+// Authenticator authenticates by the token Secrets in the system namespace. It reads
+// the Secret for each request, so deleting it revokes the token. It is safe for
+// concurrent use.
 type Authenticator struct {
 	client client.Client
 	names  names.Profile
 	now    func() time.Time
 }
 
-// New returns a method that reads Secrets through client. now is the clock; nil
-// is time.Now.
+// New returns an Authenticator that reads Secrets through client. now is the clock;
+// nil is time.Now.
 func New(client client.Client, p names.Profile, now func() time.Time) *Authenticator {
 	if now == nil {
 		now = time.Now
@@ -61,8 +63,8 @@ func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	return auth.AuthenticateBearer(a, r)
 }
 
-// AuthenticateToken implements auth.TokenAuthenticator. What has not the form of
-// a bootstrap token is none of its business.
+// AuthenticateToken implements auth.TokenAuthenticator. For a token that does not
+// have the format of bootstrap tokens it returns no user and no error.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ []string) (*auth.User, []string, error) {
 	parts := tokenForm.FindStringSubmatch(token)
 	if parts == nil {
@@ -72,15 +74,15 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 	key := meta.Key{Namespace: a.names.SystemNamespace("system"), Name: namePrefix + id}
 	o, err := a.client.Get(ctx, meta.GroupResource{Resource: "secrets"}, key)
 	if meta.IsNotFound(err) {
-		return nil, nil, auth.BadToken("no bootstrap token of this id")
+		return nil, nil, auth.BadToken("bootstrap token id not found")
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	t, ok := read(o, a.names)
+	t, ok := parseSecret(o, a.names)
 	switch {
 	case !ok || t.ID != id || o.Terminating():
-		return nil, nil, auth.BadToken("the secret of the bootstrap token is not usable")
+		return nil, nil, auth.BadToken("the Secret of the bootstrap token is invalid or being deleted")
 	case subtle.ConstantTimeCompare([]byte(t.Secret), []byte(secret)) != 1:
 		return nil, nil, auth.BadToken("the bootstrap token is not valid")
 	case t.expired(a.now()):
@@ -98,17 +100,17 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 	return &auth.User{Name: userPrefix + id, Groups: groups}, nil, nil
 }
 
-// token is what a Secret of the bootstrap type says.
+// token is a bootstrap token in a Secret.
 type token struct {
 	ID, Secret              string
-	Expiration              string // RFC 3339, or empty for no end
-	Authentication, Signing bool
-	Groups                  []string // beside system:bootstrappers, sorted
+	Expiration              string   // RFC 3339; empty: the token does not expire
+	Authentication, Signing bool     // permitted usages
+	Groups                  []string // in addition to system:bootstrappers; sorted
 }
 
-// read returns the token in a Secret; false if it is of another type or has no
-// id or secret.
-func read(secret *meta.Object, p names.Profile) (token, bool) {
+// parseSecret returns the token in a Secret. It returns false if the Secret has another type,
+// or no id or secret.
+func parseSecret(secret *meta.Object, p names.Profile) (token, bool) {
 	get := func(key string) string {
 		v, err := base64.StdEncoding.DecodeString(secret.String("data", key))
 		if err != nil {
@@ -128,8 +130,8 @@ func read(secret *meta.Object, p names.Profile) (token, bool) {
 	return t, secret.String("type") == p.Wire(wellknown.SecretBootstrap) && t.ID != "" && t.Secret != ""
 }
 
-// expired reports whether the token's time is over; an expiration that cannot
-// be read is over.
+// expired reports whether the token has expired. A token with an invalid expiration is
+// expired.
 func (t token) expired(now time.Time) bool {
 	if t.Expiration == "" {
 		return false
@@ -138,5 +140,5 @@ func (t token) expired(now time.Time) bool {
 	return err != nil || !now.Before(end)
 }
 
-// String returns the whole token.
+// String returns the token in the format of bearer tokens, with its secret.
 func (t token) String() string { return t.ID + "." + t.Secret }

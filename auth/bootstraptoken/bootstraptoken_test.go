@@ -40,7 +40,7 @@ func secret(change func(m map[string]any, data map[string]string)) map[string]an
 	return m
 }
 
-func TestAuthenticateToken(t *testing.T) {
+func TestTokenOfSecretAuthenticates(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	good := &auth.User{Name: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers", "system:bootstrappers:a", "system:bootstrappers:workers"}}
 	set := func(k, v string) func(map[string]any, map[string]string) {
@@ -89,14 +89,14 @@ func TestAuthenticateToken(t *testing.T) {
 	}
 }
 
-func TestForms(t *testing.T) {
+func TestOtherTokensAreIgnored(t *testing.T) {
 	client := &testclient.Client{}
 	a := bootstraptoken.New(client, names.Kubernetes, nil)
 	for _, token := range []string{"", "abcdef", "abcdef.", "ABCDEF.0123456789abcdef", "abcdef.0123456789abcde", "abcdef.0123456789abcdef0",
 		"abcdef.0123456789abcdef\n", "../../.0123456789abcdef", "a.b.c"} {
 		u, _, err := a.AuthenticateToken(context.Background(), token, nil)
 		assert.Nil(t, u)
-		assert.NoError(t, err, "%q is not of this kind", token)
+		assert.NoError(t, err, "%q is not a bootstrap token", token)
 	}
 	_, _, err := a.AuthenticateToken(context.Background(), "abcdef.0123456789abcdef", nil)
 	assert.ErrorIs(t, err, auth.ErrBadToken)
@@ -117,8 +117,8 @@ func FuzzAuthenticateToken(f *testing.F) {
 	})
 }
 
-// Tokens are accepted, sign what machines read before they join, and go when their
-// time is over.
+// Bootstrap tokens authenticate machines and sign cluster-info. Expired tokens are
+// deleted.
 func ExampleNew() {
 	cl := &testclient.Client{}
 	cl.Put("secrets", secret(nil))
@@ -139,7 +139,7 @@ func ExampleNew() {
 	// tokencleaner
 }
 
-func TestRead(t *testing.T) {
+func TestReadParsesSecret(t *testing.T) {
 	_, ok := bootstraptoken.Read(meta.NewObject(nil), names.Orch)
 	require.False(t, ok)
 	token, ok := bootstraptoken.Read(meta.NewObject(secret(nil)), names.Kubernetes)

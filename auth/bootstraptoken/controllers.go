@@ -24,11 +24,9 @@ var (
 	configMapType = meta.GroupResource{Resource: "configmaps"}
 )
 
-// sign returns the detached JWS of a document under a token: HS256 with the
-// whole token as the shared secret, its id as the key id, the payload left out
-// between two dots.
-//
-// It is made by hand: the JOSE library refuses secrets as short as tokens are.
+// sign returns a detached JWS of a document. The algorithm is HS256, the shared secret
+// is the whole token, the key id is the token's id, and the payload between the two
+// dots is empty. It does not use the JOSE library, which refuses such short secrets.
 func sign(document []byte, t token) string {
 	id, _ := json.Marshal(t.ID)
 	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","kid":` + string(id) + `}`))
@@ -41,9 +39,9 @@ func mac(header string, document []byte, t token) []byte {
 	return h.Sum(nil)
 }
 
-// Signer returns the controller that signs the client configuration in the ConfigMap
-// cluster-info with every token that is for signing and not expired. now is the
-// clock, nil is time.Now.
+// Signer returns a controller that signs the kubeconfig in the ConfigMap cluster-info
+// with each token that may sign and has not expired. now is the clock; nil is
+// time.Now.
 func Signer(p names.Profile, now func() time.Time) client.Controller {
 	if now == nil {
 		now = time.Now
@@ -86,20 +84,20 @@ func isToken(o *meta.Object, p names.Profile) bool {
 	return o != nil && o.String("type") == p.Wire(wellknown.SecretBootstrap) && o.Namespace() == p.SystemNamespace("system")
 }
 
-// signatures returns the entries of all signing tokens, and when the next of
-// them ends.
+// signatures returns the signatures of all signing tokens by their keys in the
+// ConfigMap, and the time until the next of these tokens expires, or zero.
 func signatures(ctx context.Context, c client.Client, p names.Profile, document string, now time.Time) (map[string]string, time.Duration, error) {
 	out := map[string]string{}
 	var again time.Duration
 	list, err := c.List(ctx, secretType, p.SystemNamespace("system"))
-	if meta.IsNotFound(err) { // no secrets are served
+	if meta.IsNotFound(err) { // the server does not serve Secrets
 		return out, 0, nil
 	}
 	if err != nil || document == "" {
 		return out, 0, err
 	}
 	for _, s := range list {
-		t, ok := read(s, p)
+		t, ok := parseSecret(s, p)
 		if !ok || !t.Signing || t.expired(now) || s.Name() != namePrefix+t.ID || !tokenForm.MatchString(t.String()) {
 			continue
 		}
@@ -111,6 +109,7 @@ func signatures(ctx context.Context, c client.Client, p names.Profile, document 
 	return out, again, nil
 }
 
+// replaceSignatures sets the signatures in the ConfigMap to want.
 func replaceSignatures(o *meta.Object, want map[string]string) error {
 	for k := range o.Map("data") {
 		if _, ok := want[k]; !ok && strings.HasPrefix(k, signaturePrefix) {
@@ -123,8 +122,8 @@ func replaceSignatures(o *meta.Object, want map[string]string) error {
 	return nil
 }
 
-// Cleaner returns the controller that removes expired bootstrap tokens. now is the
-// clock, nil is time.Now.
+// Cleaner returns a controller that deletes the Secrets of expired bootstrap tokens.
+// now is the clock; nil is time.Now.
 func Cleaner(p names.Profile, now func() time.Time) client.Controller {
 	if now == nil {
 		now = time.Now
@@ -148,7 +147,7 @@ func Cleaner(p names.Profile, now func() time.Time) client.Controller {
 			if err != nil {
 				return 0, err
 			}
-			t, ok := read(o, p)
+			t, ok := parseSecret(o, p)
 			if !ok || t.Expiration == "" {
 				return 0, nil
 			}

@@ -17,7 +17,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// Of the secrets of bootstrap tokens: signed cluster-info, expiry.
+// TestSignerAndCleaner checks the signatures in cluster-info and the deletion of
+// expired tokens.
 func TestSignerAndCleaner(t *testing.T) {
 	ctx, p := context.Background(), names.Kubernetes
 	w := servertest.New(t, func(b *server.Builder) {
@@ -36,7 +37,7 @@ func TestSignerAndCleaner(t *testing.T) {
 	token("bbbbbb", meta.FormatTime(time.Now().Add(time.Hour)), "true")
 	token("cccccc", "", "false")
 	token("dddddd", meta.FormatTime(time.Now().Add(-time.Hour)), "true")
-	token("short", "", "true") // none that could be used
+	token("short", "", "true") // not a valid token
 	info := func() *meta.Object {
 		w.Settle()
 		o, err := w.Objects().Get(ctx, meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "kube-public", Name: "cluster-info"})
@@ -67,7 +68,7 @@ func TestSignerAndCleaner(t *testing.T) {
 	assert.True(t, bootstraptoken.Verify([]byte("two"), info().String("data", "jws-kubeconfig-aaaaaa"), a), "a changed document is signed again")
 	list, err := w.Objects().List(ctx, meta.GroupResource{Resource: "secrets"}, "kube-system")
 	require.NoError(t, err)
-	assert.Len(t, list, 4, "the expired token is gone")
+	assert.Len(t, list, 4, "the expired token is deleted")
 }
 
 func FuzzVerify(f *testing.F) {

@@ -9,9 +9,9 @@ import (
 
 type Token = token
 
-var Read, Sign = read, sign
+var Read, Sign = parseSecret, sign
 
-// Verify reports whether signature is one of a document under a token.
+// Verify reports whether signature is a valid signature of the document by the token.
 func Verify(document []byte, signature string, t token) bool {
 	header, rest, ok := strings.Cut(signature, ".")
 	sum, empty := strings.CutPrefix(rest, ".")

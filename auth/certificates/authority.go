@@ -1,7 +1,6 @@
-// Package certificates is what becomes of certificate signing requests: the
-// admission plugins that guard approval and signing, the rules of the built-in
-// signers, and the controllers that approve requests of node agents, sign approved
-// requests and remove old ones.
+// Package certificates processes CertificateSigningRequests. It has the rules of the
+// built-in signers, and the controllers that approve requests of node agents, sign
+// approved requests and delete old requests.
 package certificates
 
 import (
@@ -17,18 +16,19 @@ import (
 	"orch.io/controlplane/internal/pki"
 )
 
-// backdate is how long before the signing a certificate becomes valid, for
-// clocks that are behind.
+// backdate is how long before its signing a certificate becomes valid, because
+// other clocks may be behind.
 const backdate = 5 * time.Minute
 
-// Authority is a certificate authority: a certificate with its key.
+// Authority is a certificate authority: a CA certificate and its private key. It is
+// safe for concurrent use.
 type Authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer
 }
 
-// NewAuthority returns the authority of a certificate and its private key in
-// PEM. The certificate must be allowed to sign others.
+// NewAuthority returns the authority with a CA certificate and its private key, both
+// in PEM.
 func NewAuthority(certPEM, keyPEM []byte) (*Authority, error) {
 	pair, err := pki.ParseKeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -43,20 +43,21 @@ func NewAuthority(certPEM, keyPEM []byte) (*Authority, error) {
 		return nil, errors.New("certificate authority: the private key cannot sign")
 	}
 	if !cert.IsCA {
-		return nil, fmt.Errorf("certificate authority: %q is not an authority's certificate", cert.Subject)
+		return nil, fmt.Errorf("certificate authority: certificate %q is not a CA certificate", cert.Subject)
 	}
 	return &Authority{cert, key}, nil
 }
 
-// Sign returns a certificate in PEM for the subject, the alternative names and
-// the key of a request; nothing else is taken from it. It is valid from five
-// minutes before now, no longer than the authority itself.
+// Sign returns a certificate in PEM with the subject, the subject alternative names
+// and the public key of a request. Other extensions of the request are ignored. The
+// certificate is valid from five minutes before now until now plus valid, but not
+// longer than the authority's certificate.
 func (a *Authority) Sign(r *x509.CertificateRequest, usages []string, valid time.Duration, now time.Time) ([]byte, error) {
 	if err := pki.CheckPublicKey(r.PublicKey); err != nil {
 		return nil, err
 	}
 	if err := r.CheckSignature(); err != nil {
-		return nil, fmt.Errorf("the request is not signed by its key: %w", err)
+		return nil, fmt.Errorf("request is not signed with its key: %w", err)
 	}
 	key, ext, err := keyUsages(usages)
 	if err != nil {
@@ -68,7 +69,7 @@ func (a *Authority) Sign(r *x509.CertificateRequest, usages []string, valid time
 	}
 	end := now.Add(valid)
 	if !now.Before(a.cert.NotAfter) {
-		return nil, fmt.Errorf("the authority's certificate ended %s", a.cert.NotAfter.Format(time.RFC3339))
+		return nil, fmt.Errorf("the CA certificate expired at %s", a.cert.NotAfter.Format(time.RFC3339))
 	}
 	if end.After(a.cert.NotAfter) {
 		end = a.cert.NotAfter

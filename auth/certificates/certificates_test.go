@@ -43,7 +43,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
-// authority makes an authority whose certificate is valid for some time.
+// authority returns a new authority whose certificate is valid for a duration.
 func authority(t testing.TB, valid time.Duration) *certificates.Authority {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func body(name string, req []byte, signer string, seconds int, usages ...string)
 		"metadata": map[string]any{"name": name}, "spec": spec}
 }
 
-// world is a server with RBAC, tokens and the controllers under test.
+// world is a server with RBAC, static tokens and the controllers under test.
 type world struct {
 	t *testing.T
 	*servertest.Server
@@ -146,8 +146,8 @@ func certificate(t *testing.T, o *meta.Object) *x509.Certificate {
 	return cert
 }
 
-// The life of a CertificateSigningRequest, from request to certificate.
-func TestLifecycle(t *testing.T) {
+// TestApprovedRequestIsSigned creates, approves and reads a request.
+func TestApprovedRequestIsSigned(t *testing.T) {
 	w := newWorld(t, authority(t, 100*24*time.Hour))
 	template := subject("zoe", "devs")
 	template.DNSNames = []string{"zoe.example"}
@@ -193,7 +193,7 @@ func TestFailedAndForeignRequests(t *testing.T) {
 	assert.Equal(t, "Failed", conditions[1].(map[string]any)["type"])
 	assert.Equal(t, "SignerValidationFailure", conditions[1].(map[string]any)["reason"])
 	_, o = w.call("root", "GET", path+"/foreign", nil)
-	assert.Len(t, o.List("status", "conditions"), 1, "signers of others are left alone")
+	assert.Len(t, o.List("status", "conditions"), 1, "requests for other signers are ignored")
 }
 
 func TestNodesAreApproved(t *testing.T) {
@@ -232,10 +232,10 @@ func TestMastersAreRefused(t *testing.T) {
 	assert.Equal(t, 403, code)
 	assert.Equal(t, "m", o.String("details", "name"))
 	code, _ = w.call("root", "POST", path, body("m", csr, "example.com/signer", 0, "client auth"))
-	assert.Equal(t, 201, code, "other signers do not care")
+	assert.Equal(t, 201, code, "other signers have no such rule")
 }
 
-// The built-in signers: subjects, usages and extensions.
+// TestSignerRules checks the subjects, usages and extensions of the built-in signers.
 func TestSignerRules(t *testing.T) {
 	node := func(change func(*x509.CertificateRequest)) x509.CertificateRequest {
 		r := subject("system:node:n1", "system:nodes")
@@ -352,8 +352,9 @@ func decode(data []byte) []byte {
 	return block.Bytes
 }
 
-// Cleanup after 1 hour decided, 24 hours pending.
-func TestCleaner(t *testing.T) {
+// TestCleanerDeletesOldRequests checks that decided requests are deleted after an
+// hour and pending requests after 24 hours.
+func TestCleanerDeletesOldRequests(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) string { return meta.FormatTime(now.Add(-d)) }
 	decided := func(kind string, d time.Duration) []any {

@@ -19,25 +19,28 @@ import (
 	"orch.io/controlplane/registry/builtin/certificates"
 )
 
-// Times of requests.
 const (
-	// DefaultDuration is the longest validity if a Signer names none.
+	// DefaultDuration is the default of Signer.MaxDuration.
 	DefaultDuration = 365 * 24 * time.Hour
-	minDuration     = 10 * time.Minute
-	decidedLife     = time.Hour
-	pendingLife     = 24 * time.Hour
-	askAgain        = 30 * time.Second
+
+	minDuration = 10 * time.Minute // minimum validity of a certificate
+	decidedLife = time.Hour        // see Cleaner
+	pendingLife = 24 * time.Hour   // see Cleaner
+	askAgain    = 30 * time.Second // interval of authorization checks of a pending request
 )
 
-// resource is the plural of the kind.
+// resource is the resource of CertificateSigningRequests.
 const resource = "certificatesigningrequests"
 
 func requests(p names.Profile) meta.GroupResource {
 	return meta.GroupResource{Group: p.Group(wellknown.GroupCertificates), Resource: resource}
 }
 
-// controller is a controller over requests, by name.
-func loop(p names.Profile, name string, reconcile func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error)) client.Controller {
+// newController returns a controller that calls reconcile for each changed request.
+// reconcile returns the time until it is called again for the request, zero for
+// never. NotFound and Conflict errors of reconcile are ignored, because another
+// event follows.
+func newController(p names.Profile, name string, reconcile func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error)) client.Controller {
 	r := requests(p)
 	return client.Controller{
 		Name:  name,
@@ -58,14 +61,14 @@ func loop(p names.Profile, name string, reconcile func(ctx context.Context, c cl
 				}
 			}
 			if meta.IsNotFound(err) || meta.IsConflict(err) {
-				return 0, nil // gone, or changed: then the controller sees it again
+				return 0, nil // deleted or changed: an event follows
 			}
 			return 0, err
 		},
 	}
 }
 
-// parse returns what a request asks for.
+// parse returns the certificate request in spec.request.
 func parse(o *meta.Object) (*x509.CertificateRequest, error) {
 	data, err := base64.StdEncoding.DecodeString(o.String("spec", "request"))
 	if err != nil {
@@ -74,12 +77,14 @@ func parse(o *meta.Object) (*x509.CertificateRequest, error) {
 	return pki.ParseRequest(data)
 }
 
+// condition reports whether a request has a condition of the type kind.
 func condition(o *meta.Object, kind string) bool {
 	found := false
 	conditions(o, func(c *meta.Object) { found = found || c.String("type") == kind })
 	return found
 }
 
+// conditions calls f with each condition of a request.
 func conditions(o *meta.Object, f func(c *meta.Object)) {
 	for _, v := range o.List("status", "conditions") {
 		if m, ok := v.(map[string]any); ok {
@@ -88,8 +93,8 @@ func conditions(o *meta.Object, f func(c *meta.Object)) {
 	}
 }
 
-// decide returns a change that adds a condition; it fails if the request was
-// decided meanwhile.
+// decide returns an update that adds a condition. The update returns errDecided if the
+// request already has the condition, Denied or Failed.
 func decide(kind, reason, message string) func(*meta.Object) error {
 	return func(o *meta.Object) error {
 		for _, k := range []string{certificates.Denied, certificates.Failed, kind} {
@@ -103,14 +108,15 @@ func decide(kind, reason, message string) func(*meta.Object) error {
 	}
 }
 
-var errDecided = errors.New("decided meanwhile")
+var errDecided = errors.New("request is already decided")
 
-// Approver returns the controller that approves requests of node agents for client
-// certificates, if the authorizer lets who asked create
-// certificatesigningrequests/nodeclient, or /selfnodeclient for a certificate of
-// its own name.
+// Approver returns a controller that approves requests of node agents for client
+// certificates. The requester must have the right to create
+// certificatesigningrequests/nodeclient, or, for a certificate with its own name,
+// certificatesigningrequests/selfnodeclient. Requests that are not authorized stay
+// pending and are checked again every 30 seconds.
 func Approver(a auth.Authorizer, p names.Profile) client.Controller {
-	return loop(p, "csrapproving", func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+	return newController(p, "csrapproving", func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if condition(o, certificates.Approved) || condition(o, certificates.Denied) || o.String("status", "certificate") != "" ||
 			o.String("spec", "signerName") != p.Wire(wellknown.SignerClientNode) {
 			return 0, nil
@@ -126,7 +132,7 @@ func Approver(a auth.Authorizer, p names.Profile) client.Controller {
 		case mayCreate(ctx, a, r, o, "nodeclient"):
 			message = "Auto approving node agent client certificate after SubjectAccessReview."
 		default:
-			return askAgain, nil // the right may come later
+			return askAgain, nil // the requester may get the right later
 		}
 		_, err = c.Update(ctx, r, meta.Key{Name: o.Name()}, "approval", decide(certificates.Approved, "AutoApproved", message))
 		if errors.Is(err, errDecided) {
@@ -136,6 +142,8 @@ func Approver(a auth.Authorizer, p names.Profile) client.Controller {
 	})
 }
 
+// mayCreate reports whether the requester may create a subresource of
+// certificatesigningrequests.
 func mayCreate(ctx context.Context, a auth.Authorizer, r meta.GroupResource, o *meta.Object, sub string) bool {
 	u := &auth.User{Name: o.String("spec", "username"), UID: o.String("spec", "uid"), Groups: o.Strings("spec", "groups")}
 	for k := range o.Map("spec", "extra") {
@@ -150,21 +158,23 @@ func mayCreate(ctx context.Context, a auth.Authorizer, r meta.GroupResource, o *
 
 // Signer signs approved requests for the built-in signers.
 type Signer struct {
-	// Authority signs for all built-in signers but those in Authorities.
+	// Authority signs for the built-in signers that have no entry in Authorities.
+	// If it is nil, their requests are not signed.
 	Authority *Authority
-	// Authorities by the spec name of a signer (wellknown.SignerClient, ...); nil
-	// for a signer that signs nothing.
+	// Authorities are authorities by the spec name of the signer
+	// (wellknown.SignerClient, ...). A nil entry disables the signer.
 	Authorities map[string]*Authority
-	// MaxDuration bounds the validity; zero is DefaultDuration.
+	// MaxDuration is the maximum validity; zero is DefaultDuration.
 	MaxDuration time.Duration
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// Controller returns the controller that signs. A request that breaks the rules of its
-// signer gets the condition Failed.
+// Controller returns the controller that signs approved requests. A request that
+// violates the rules of its signer gets the condition Failed. Requests for other
+// signers are ignored.
 func (s Signer) Controller(p names.Profile) client.Controller {
-	return loop(p, "csrsigning", func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+	return newController(p, "csrsigning", func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if !condition(o, certificates.Approved) || condition(o, certificates.Denied) || condition(o, certificates.Failed) ||
 			o.String("status", "certificate") != "" {
 			return 0, nil
@@ -206,8 +216,8 @@ func (s Signer) now() time.Time {
 	return time.Now()
 }
 
-// find returns the spec name of a signer and its authority, nil if it is none
-// of ours.
+// find returns the spec name and the authority of a built-in signer, or nil if the
+// signer is disabled or not built in.
 func (s Signer) find(wire string, p names.Profile) (string, *Authority) {
 	for _, n := range []string{wellknown.SignerClient, wellknown.SignerClientNode, wellknown.SignerNodeServing, wellknown.SignerLegacyUnknown} {
 		if p.Wire(n) != wire {
@@ -221,7 +231,8 @@ func (s Signer) find(wire string, p names.Profile) (string, *Authority) {
 	return "", nil
 }
 
-// duration is the smaller of the limit and what is asked for.
+// duration returns the validity: the requested duration, at least minDuration and at
+// most the limit.
 func (s Signer) duration(o *meta.Object) time.Duration {
 	most := s.MaxDuration
 	if most <= 0 {
@@ -233,14 +244,14 @@ func (s Signer) duration(o *meta.Object) time.Duration {
 	return most
 }
 
-// Cleaner returns the controller that removes requests: decided ones an hour after
-// their last change of state, pending ones after a day, and any whose
-// certificate has ended. now is the clock, nil is time.Now.
+// Cleaner returns a controller that deletes requests: decided requests an hour after
+// the last change of a condition, pending requests a day after their creation, and
+// requests whose certificate has expired. now is the clock; nil is time.Now.
 func Cleaner(p names.Profile, now func() time.Time) client.Controller {
 	if now == nil {
 		now = time.Now
 	}
-	return loop(p, "csrcleaner", func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+	return newController(p, "csrcleaner", func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if left := endOf(o).Sub(now()); left > 0 {
 			return left, nil
 		}
@@ -248,7 +259,7 @@ func Cleaner(p names.Profile, now func() time.Time) client.Controller {
 	})
 }
 
-// endOf is when a request is of no more use.
+// endOf returns the time at which Cleaner deletes a request.
 func endOf(o *meta.Object) time.Time {
 	end := o.CreationTimestamp().Add(pendingLife)
 	var changed time.Time

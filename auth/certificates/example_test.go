@@ -18,8 +18,8 @@ import (
 	"orch.io/controlplane/server/serving"
 )
 
-// A server whose requests for certificates are approved, signed by an authority of
-// its own, and removed.
+// A server with the controllers that approve, sign and delete
+// CertificateSigningRequests.
 func ExampleSigner() {
 	ca, err := serving.NewAuthority("lights")
 	if err != nil {
@@ -51,7 +51,7 @@ func ExampleSigner() {
 	// csrcleaner
 }
 
-// A certificate for a request that did not come through the server.
+// An Authority signs a request without a server.
 func ExampleAuthority() {
 	ca, err := serving.NewAuthority("lights")
 	if err != nil {

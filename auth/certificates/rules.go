@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Usages that the built-in signers know.
+// Key usages that the rules of the built-in signers refer to.
 const (
 	clientAuth       = "client auth"
 	serverAuth       = "server auth"
@@ -19,8 +19,8 @@ const (
 	keyEncipherment  = "key encipherment"
 )
 
-// check reports why a built-in signer, given by its spec name, does not sign a
-// request for these usages; an unknown signer signs nothing.
+// check returns an error if a request violates the rules of a built-in signer. signer
+// is its spec name; usages is spec.usages of the request.
 func check(signer string, r *x509.CertificateRequest, usages []string) error {
 	switch signer {
 	case wellknown.SignerClient:
@@ -47,7 +47,7 @@ func check(signer string, r *x509.CertificateRequest, usages []string) error {
 	case wellknown.SignerLegacyUnknown:
 		return nil
 	}
-	return fmt.Errorf("signer %q is not one of the built-in ones", signer)
+	return fmt.Errorf("signer %q is not built in", signer)
 }
 
 func checkClient(usages []string) error {
@@ -78,12 +78,13 @@ func checkNode(r *x509.CertificateRequest, usages []string, purpose string) erro
 	return nil
 }
 
-// usage is what a word of spec.usages means in a certificate.
+// usage is the meaning of an entry of spec.usages in a certificate.
 type usage struct {
 	key x509.KeyUsage
 	ext []x509.ExtKeyUsage
 }
 
+// usageTable returns the usages by their names in spec.usages.
 func usageTable() map[string]usage {
 	ext := func(u ...x509.ExtKeyUsage) usage { return usage{ext: u} }
 	key := func(u x509.KeyUsage) usage { return usage{key: u} }
@@ -114,6 +115,7 @@ func usageTable() map[string]usage {
 	}
 }
 
+// keyUsages converts spec.usages. The result is sorted and has no duplicates.
 func keyUsages(words []string) (x509.KeyUsage, []x509.ExtKeyUsage, error) {
 	table := usageTable()
 	var key x509.KeyUsage

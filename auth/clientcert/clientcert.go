@@ -1,9 +1,10 @@
-// Package clientcert authenticates requests by the client certificate of their
-// TLS connection: the subject's common name is the user name, and each organization is a
-// group.
+// Package clientcert authenticates requests by the client certificate of their TLS connection.
+// An Authenticator takes the user from the subject: the common name is the user name, and each
+// organization is a group. A RequestHeader accepts the certificate of an authenticating proxy
+// and takes the user from the headers that the proxy sends.
 //
 // The TLS server must request certificates without verifying them
-// (tls.RequestClientCert), because each Authenticator has its own authorities.
+// (tls.RequestClientCert), because each authenticator has its own authorities.
 package clientcert
 
 import (

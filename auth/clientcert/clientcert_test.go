@@ -57,7 +57,8 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// Without authorities nobody is known, not even whom those of the host know.
+// TestNoAuthority checks that without configured CA certificates no certificate is accepted, not
+// even a certificate that the CA certificates of the host verify.
 func TestNoAuthority(t *testing.T) {
 	ca := testcerts.New(t, "ca", nil)
 	host := filepath.Join(t.TempDir(), "host.pem")
@@ -82,7 +83,7 @@ func TestVerifierRemembers(t *testing.T) {
 		require.NoError(t, err)
 		assert.Same(t, leaf, got)
 		_, err = v.Verify(over(forged))
-		assert.Error(t, err, "a refusal is not remembered as anything else")
+		assert.Error(t, err, "a forged certificate is refused each time")
 		_, err = v.Verify(over(forged, leaf))
 		assert.Error(t, err)
 	}

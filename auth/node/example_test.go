@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// A node reads the secrets of the pods that are bound to it, and no others.
+// A node may read only the Secrets of the pods that are bound to it.
 func ExampleNew() {
 	ctx := context.Background()
 	b := &server.Builder{Names: names.Kubernetes}

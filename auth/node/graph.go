@@ -8,28 +8,31 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// object names what a node may read because of something else.
+// object identifies an object in the graph.
 type object struct {
 	resource string
 	key      meta.Key
 }
 
-// graph holds who needs what: nodes need what their pods refer to; through
-// claims, volumes and what these refer to.
+// graph holds the objects that each node needs: its pods, the objects to which
+// they refer, the volumes bound to their claims, and the secrets of these volumes. It
+// has no lock: client.Index serializes apply with reads.
 type graph struct {
 	mirror   string // wire name of the annotation of mirror pods
 	pods     map[meta.Key]podNeeds
-	needs    map[string]map[object]int // by node, how many of its pods refer to the object
-	volumes  map[string]volumeNeeds    // by name of the volume
-	bySecret map[meta.Key]map[string]bool
-	ofNode   map[object]string // volume attachments and ResourceSlices to the node that they name
+	needs    map[string]map[object]int    // by node: the number of its pods that refer to the object
+	volumes  map[string]volumeNeeds       // by name of the PersistentVolume
+	bySecret map[meta.Key]map[string]bool // names of the volumes that refer to the secret
+	ofNode   map[object]string            // spec.nodeName of VolumeAttachments and ResourceSlices
 }
 
+// podNeeds is the node of a pod, and the objects that the node needs for it.
 type podNeeds struct {
 	node    string
 	objects []object
 }
 
+// volumeNeeds is the claim to which a volume is bound, and its secrets.
 type volumeNeeds struct {
 	claim   meta.Key
 	secrets []meta.Key
@@ -43,6 +46,7 @@ func newGraph(mirror string) *graph {
 	}
 }
 
+// apply updates the graph for an event; c.Object is nil after a deletion.
 func (g *graph) apply(c client.Event) {
 	switch c.Resource.Resource {
 	case pods:
@@ -54,7 +58,7 @@ func (g *graph) apply(c client.Event) {
 	}
 }
 
-// has reports whether a node needs an object.
+// has reports whether the node needs the object.
 func (g *graph) has(node string, o object) bool {
 	needs := g.needs[node]
 	if needs[o] > 0 {
@@ -93,7 +97,8 @@ func (g *graph) setPod(k meta.Key, o *meta.Object) {
 		return
 	}
 	p := podNeeds{node: o.String("spec", "nodeName"), objects: []object{{pods, k}}}
-	// A mirror of a pod that a node started by itself must not open anything.
+	// The node itself creates mirror pods, so their references must not give it
+	// access to other objects.
 	if _, mirror := o.Annotations()[g.mirror]; !mirror {
 		for _, to := range podspec.References(o) {
 			p.objects = append(p.objects, object{to.Resource, meta.Key{Namespace: k.Namespace, Name: to.Name}})
@@ -133,8 +138,8 @@ func (g *graph) setVolume(name string, o *meta.Object) {
 	}
 }
 
-// volumeSecrets returns the secrets that a node needs to use a volume; those
-// that only controllers need are left out.
+// volumeSecrets returns the secrets in a volume source that a node needs. It omits
+// secrets that only controllers need. namespace is the default.
 func volumeSecrets(source *meta.Object, namespace string) []meta.Key {
 	var out []meta.Key
 	add := func(ns, name string) {

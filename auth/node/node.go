@@ -1,11 +1,12 @@
-// Package node decides what node agents may do: users system:node:NAME in the
-// group system:nodes.
+// Package node authorizes the requests of node agents, which are the users
+// system:node:NAME in the group system:nodes.
 //
-// A node reads a secret, a config map, a claim, a volume, an attachment or a service
-// account, and gets a token of that, only while a pod that is bound to it refers to
-// it; it keeps its own lease, Node, CSINode and ResourceSlices. What it may write of
-// those, the NodeRestriction admission plugin narrows further. The graph of references
-// follows the store with every question.
+// A node may read a Secret, ConfigMap, claim, volume, VolumeAttachment or
+// ServiceAccount, and request a token of the account, only while a pod bound to the
+// node refers to the object. It may write its own Lease, Node, CSINode and
+// ResourceSlices. The admission plugin NodeRestriction restricts these writes further,
+// by their content. The graph of references is updated from the store before each
+// decision.
 package node
 
 import (
@@ -22,7 +23,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Resource types that the graph is made of or leads to.
+// Resources in the graph.
 const (
 	pods           = "pods"
 	secrets        = podspec.Secrets
@@ -35,21 +36,21 @@ const (
 	resourceSlices = "resourceslices"
 )
 
-// Names of node agents.
 const (
-	UserPrefix = "system:node:"
-	Group      = "system:nodes"
+	UserPrefix = "system:node:" // prefix of the user names of node agents
+	Group      = "system:nodes" // group of node agents
 )
 
-// Authorizer allows node agents what their pods need. It has no opinion on
-// anybody else, and never denies.
+// Authorizer allows the requests that node agents need to run their pods. It has no
+// opinion on other requests and other users, and never denies. It is safe for
+// concurrent use.
 type Authorizer struct {
 	names names.Profile
 	graph *client.Index[*graph]
 }
 
-// New returns an Authorizer over the objects of a server. Kinds that the server
-// does not have are left out of the graph.
+// New returns an Authorizer for the objects of a server, which need not be built
+// yet. The graph omits kinds that the server does not serve.
 func New(c client.Client, p names.Profile) *Authorizer {
 	types := []meta.GroupResource{{Resource: pods}, {Resource: volumes}, {Group: p.Group(wellknown.GroupStorage), Resource: attachments},
 		{Group: p.Group(wellknown.GroupDevices), Resource: resourceSlices}}
@@ -57,10 +58,11 @@ func New(c client.Client, p names.Profile) *Authorizer {
 	return &Authorizer{p, client.NewIndex(c, types, func() *graph { return newGraph(mirror) }, (*graph).apply)}
 }
 
-// Close ends following the store.
+// Close stops the watch of the store.
 func (n *Authorizer) Close() { n.graph.Close() }
 
-// Name returns the node that a user is the agent of.
+// Name returns the node of a node agent. It returns false if the user is not a node
+// agent.
 func Name(u *auth.User) (string, bool) {
 	if u == nil || !u.InGroup(Group) {
 		return "", false
@@ -68,7 +70,7 @@ func Name(u *auth.User) (string, bool) {
 	return strings.CutPrefix(u.Name, UserPrefix)
 }
 
-// Authorize allows what the node of the caller needs.
+// Authorize allows the requests of node agents described in the package comment.
 func (n *Authorizer) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	name, ok := Name(a.User)
 	switch {
@@ -79,18 +81,18 @@ func (n *Authorizer) Authorize(_ context.Context, a auth.Attributes) (auth.Decis
 	case a.Resource == "":
 		return auth.NoOpinion, "", nil
 	}
-	switch why := n.refuses(name, &a); why {
+	switch reason := n.refusal(name, &a); reason {
 	case "":
 		return auth.Allow, "", nil
 	case noRight:
 		return auth.NoOpinion, "", nil
 	default:
-		return auth.NoOpinion, why, nil
+		return auth.NoOpinion, reason, nil
 	}
 }
 
-// RulesFor cannot tell the rules of nodes: they depend on single objects.
-// Others have none here.
+// RulesFor returns incomplete rules for node agents, because their rights depend on
+// single objects. Other users have no rules here.
 func (n *Authorizer) RulesFor(_ context.Context, u *auth.User, _ string) auth.Rules {
 	if _, ok := Name(u); !ok {
 		return auth.Rules{}
@@ -98,11 +100,12 @@ func (n *Authorizer) RulesFor(_ context.Context, u *auth.User, _ string) auth.Ru
 	return auth.Rules{Incomplete: true, Fault: "node authorizer does not support user rule resolution"}
 }
 
-// noRight says that nodes never do that, which needs no reason.
+// noRight is the refusal of a request that nodes never have the right to. Authorize
+// returns it without a reason.
 const noRight = "nodes have no such right"
 
-// refuses returns why a node may not do something, or "".
-func (n *Authorizer) refuses(node string, a *auth.Attributes) string {
+// refusal returns the reason why the node may not do a, or "" if it may.
+func (n *Authorizer) refusal(node string, a *auth.Attributes) string {
 	storage, devices := n.names.Group(wellknown.GroupStorage), n.names.Group(wellknown.GroupDevices)
 	switch (meta.GroupResource{Group: a.Group, Resource: a.Resource}) {
 	case meta.GroupResource{Resource: secrets}, meta.GroupResource{Resource: configMaps}:
@@ -126,28 +129,30 @@ func (n *Authorizer) refuses(node string, a *auth.Attributes) string {
 		if a.Namespace != n.names.SystemNamespace("node-lease") {
 			return "leases can only be accessed in the namespace " + n.names.SystemNamespace("node-lease")
 		}
-		return own(node, a)
+		return ownObject(node, a)
 	case meta.GroupResource{Group: storage, Resource: "csinodes"}:
-		return own(node, a)
+		return ownObject(node, a)
 	case meta.GroupResource{Resource: "nodes"}:
-		return nodes(node, a)
+		return nodeObjects(node, a)
 	case meta.GroupResource{Resource: pods}:
 		return n.pods(node, a)
 	}
-	if n.rest(a) {
+	if n.allNodes(a) {
 		return ""
 	}
 	return noRight
 }
 
-// needed allows verbs on an object that a pod of the node leads to.
+// needed allows the verbs on an object that the node needs, but not on its
+// subresources. Like the functions below, it returns the reason of a refusal, or "".
 func (n *Authorizer) needed(node string, a *auth.Attributes, verbs ...string) string {
 	if a.Subresource != "" {
-		return "sub-resources of this type cannot be accessed"
+		return "subresources of this type cannot be accessed"
 	}
 	return n.neededSub(node, a, verbs...)
 }
 
+// neededSub is like needed, but allows the subresource of a.
 func (n *Authorizer) neededSub(node string, a *auth.Attributes, verbs ...string) string {
 	if !slices.Contains(verbs, a.Verb) {
 		return "can only " + strings.Join(verbs, ", ") + " resources of this type"
@@ -164,12 +169,12 @@ func (n *Authorizer) neededSub(node string, a *auth.Attributes, verbs ...string)
 	return fmt.Sprintf("no relationship found between node '%s' and this object", node)
 }
 
-// own allows a node the object of its name. The name of a new object is not
-// known yet; admission checks it.
-func own(node string, a *auth.Attributes) string {
+// ownObject allows access to the object with the node's name. Admission checks the name of
+// a new object, which is not known yet.
+func ownObject(node string, a *auth.Attributes) string {
 	switch {
 	case a.Subresource != "":
-		return "sub-resources of this type cannot be accessed"
+		return "subresources of this type cannot be accessed"
 	case !slices.Contains([]string{"get", "create", "update", "patch", "delete"}, a.Verb):
 		return "can only get, create, update, patch, or delete an object of this type"
 	case a.Verb != "create" && a.Name != node:
@@ -178,8 +183,9 @@ func own(node string, a *auth.Attributes) string {
 	return ""
 }
 
-// nodes allows a node its own Node, and writes that admission narrows to it.
-func nodes(node string, a *auth.Attributes) string {
+// nodeObjects allows reads of the node's own Node, and writes of Nodes, which admission
+// restricts to the own Node.
+func nodeObjects(node string, a *auth.Attributes) string {
 	switch {
 	case a.Subresource == "" && slices.Contains([]string{"create", "update", "patch"}, a.Verb),
 		a.Subresource == "status" && slices.Contains([]string{"update", "patch"}, a.Verb):
@@ -193,8 +199,8 @@ func nodes(node string, a *auth.Attributes) string {
 	return noRight
 }
 
-// pods allows a node the pods bound to it, and writes that admission narrows to
-// them.
+// pods allows reads of the pods bound to the node, and writes of pods, which
+// admission restricts to them.
 func (n *Authorizer) pods(node string, a *auth.Attributes) string {
 	switch a.Subresource {
 	case "":
@@ -219,8 +225,8 @@ func (n *Authorizer) pods(node string, a *auth.Attributes) string {
 	return noRight
 }
 
-// slices allows a node the ResourceSlices that name it. What a new one says is not known
-// yet; admission checks it.
+// slices allows access to the ResourceSlices whose spec.nodeName is the node. Admission
+// checks the spec of a new ResourceSlice, which is not known yet.
 func (n *Authorizer) slices(node string, a *auth.Attributes) string {
 	switch a.Verb {
 	case "create":
@@ -239,7 +245,7 @@ func (n *Authorizer) slices(node string, a *auth.Attributes) string {
 	return n.needed(node, a, "get", "update", "patch", "delete")
 }
 
-// selectsNode reports whether a field selector narrows to the objects of the node.
+// selectsNode reports whether a field selector requires spec.nodeName to be the node.
 func selectsNode(fields, node string) bool {
 	for _, term := range strings.Split(fields, ",") {
 		term = strings.Replace(term, "==", "=", 1)
@@ -250,8 +256,8 @@ func selectsNode(fields, node string) bool {
 	return false
 }
 
-// rest allows what all nodes may do, whatever runs on them.
-func (n *Authorizer) rest(a *auth.Attributes) bool {
+// allNodes reports whether every node may do a, independently of its pods.
+func (n *Authorizer) allNodes(a *auth.Attributes) bool {
 	allowed := func(group, verbs string, resources ...string) bool {
 		resource := a.Resource
 		if a.Subresource != "" {

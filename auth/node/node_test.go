@@ -27,7 +27,7 @@ func pod(name, node string, spec m) m {
 	return m{"metadata": m{"name": name, "namespace": "ns"}, "spec": spec}
 }
 
-func TestNode(t *testing.T) {
+func TestNodeAccessesObjectsOfItsPods(t *testing.T) {
 	c := &testclient.Client{}
 	put(t, c, "", "pods", pod("p", "n1", m{
 		"serviceAccountName": "robot",
@@ -158,9 +158,9 @@ func TestNode(t *testing.T) {
 	}
 	for _, tt := range tests {
 		assert.Equal(t, tt.want, ask(n1, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "%+v", tt)
-		assert.False(t, ask(&auth.User{Name: "system:node:n1"}, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "not of the group")
-		assert.False(t, ask(&auth.User{Name: "system:node:", Groups: []string{node.Group}}, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "no name")
-		assert.False(t, ask(nil, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "nobody")
+		assert.False(t, ask(&auth.User{Name: "system:node:n1"}, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "the user is not in the group")
+		assert.False(t, ask(&auth.User{Name: "system:node:", Groups: []string{node.Group}}, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "the user has no node name")
+		assert.False(t, ask(nil, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "no user")
 	}
 	_, why, _ := a.Authorize(context.Background(), auth.Attributes{User: n1, Verb: "get", Resource: "pods", Subresource: "log", Namespace: "ns", Name: "p"})
 	assert.Empty(t, why, "nothing to say about what no node does")
@@ -194,6 +194,6 @@ func TestNode(t *testing.T) {
 	}
 
 	require.NoError(t, c.Delete(context.Background(), meta.GroupResource{Resource: "pods"}, meta.Key{Namespace: "ns", Name: "p"}, registry.DeleteOptions{}))
-	assert.False(t, ask(n1, "get", "", "secrets", "", "ns", "vol"), "the pod is gone")
-	assert.False(t, ask(n1, "get", "", "secrets", "", "sys", "stage"), "the pod is gone")
+	assert.False(t, ask(n1, "get", "", "secrets", "", "ns", "vol"), "the pod was deleted")
+	assert.False(t, ask(n1, "get", "", "secrets", "", "sys", "stage"), "the pod was deleted")
 }

@@ -15,26 +15,27 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// keySet holds the issuer's keys. An unknown key makes it ask again, but not
-// often: whoever sends tokens cannot make it a flood. It implements oidc.KeySet.
+// keySet holds the issuer's public keys and implements oidc.KeySet. When a token has
+// an unknown key, keySet fetches the keys again, but at most once per retry, so
+// clients cannot cause a flood of requests to the issuer.
 type keySet struct {
 	authenticator *Authenticator
-	address       string
+	address       string // URL of the key set
 	algs          []jose.SignatureAlgorithm
-	keys          atomic.Pointer[[]jose.JSONWebKey]
+	keys          atomic.Pointer[[]jose.JSONWebKey] // replaced as a whole by refresh
 
-	mu     sync.Mutex // held while asking; guards the rest
-	asked  time.Time
-	failed error // of the last try
+	mu      sync.Mutex // held during a fetch; guards the fields below
+	fetched time.Time  // end of the last fetch; zero before the first
+	err     error      // of the last fetch
 }
 
-// unreachableError says that the keys could not be had.
+// unreachableError is the error of a failed fetch of the keys.
 type unreachableError struct{ error }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *unreachableError) Unwrap() error { return e.error }
 
-var errSignature = errors.New("the signature is not valid")
+var errSignature = errors.New("invalid signature")
 
 func newKeySet(a *Authenticator, address string) *keySet {
 	k := &keySet{authenticator: a, address: address}
@@ -49,14 +50,14 @@ func newKeySet(a *Authenticator, address string) *keySet {
 func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	parsed, err := jose.ParseSignedCompact(token, k.algs)
 	if err != nil || len(parsed.Signatures) != 1 {
-		return nil, errors.New("the token's header is not acceptable")
+		return nil, errors.New("invalid header or unsupported algorithm")
 	}
 	known := k.keys.Load()
 	if body, ok := verify(parsed, *known); ok {
 		return body, nil
 	}
-	// A signature that a known key of this id did not make is not made by a
-	// newer one either.
+	// If the key with this id is known, a fetch would not help: ids are unique, so
+	// the signature is invalid.
 	if id := parsed.Signatures[0].Header.KeyID; id != "" && hasKey(*known, id) {
 		return nil, errSignature
 	}
@@ -73,6 +74,7 @@ func hasKey(keys []jose.JSONWebKey, id string) bool {
 	return slices.ContainsFunc(keys, func(k jose.JSONWebKey) bool { return k.KeyID == id })
 }
 
+// verify returns the payload of a token if one of the keys verifies its signature.
 func verify(token *jose.JSONWebSignature, keys []jose.JSONWebKey) ([]byte, bool) {
 	head := token.Signatures[0].Header
 	for i := range keys {
@@ -87,8 +89,9 @@ func verify(token *jose.JSONWebSignature, keys []jose.JSONWebKey) ([]byte, bool)
 	return nil, false
 }
 
-// refresh asks the issuer for its keys, unless somebody did since known was read
-// or not long ago.
+// refresh fetches the keys, unless another call replaced known meanwhile or the last
+// fetch is more recent than retry. In the latter case it returns the error of that
+// fetch.
 func (k *keySet) refresh(ctx context.Context, known *[]jose.JSONWebKey) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,20 +99,22 @@ func (k *keySet) refresh(ctx context.Context, known *[]jose.JSONWebKey) error {
 	if k.keys.Load() != known {
 		return nil
 	}
-	if !k.asked.IsZero() && now().Sub(k.asked) < retry {
-		return k.failed
+	if !k.fetched.IsZero() && now().Sub(k.fetched) < retry {
+		return k.err
 	}
 	keys, err := k.fetch(ctx)
-	k.asked = now()
+	k.fetched = now()
 	if err != nil {
-		k.failed = &unreachableError{fmt.Errorf("oidc: the issuer's keys: %w", err)}
-		return k.failed
+		k.err = &unreachableError{fmt.Errorf("oidc: fetching the issuer's keys: %w", err)}
+		return k.err
 	}
-	k.failed = nil
+	k.err = nil
 	k.keys.Store(&keys)
 	return nil
 }
 
+// fetch returns the issuer's public signing keys. It ignores the cancellation of
+// ctx, because other requests wait for the result, too.
 func (k *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
@@ -127,20 +132,21 @@ func (k *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the issuer answered %d", resp.StatusCode)
+		return nil, fmt.Errorf("unexpected response code %d", resp.StatusCode)
 	}
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(data, &set); err != nil {
-		return nil, errors.New("the answer is no key set")
+		return nil, errors.New("response is not a JSON Web Key Set")
 	}
 	if len(set.Keys) > maxKeys {
-		return nil, fmt.Errorf("the issuer has more than %d keys", maxKeys)
+		return nil, fmt.Errorf("key set has more than %d keys", maxKeys)
 	}
 	var keys []jose.JSONWebKey
 	for _, raw := range set.Keys {
-		// A private key has no business here, and reading one checks its numbers.
+		// Skip private keys before decoding: validating their numbers can take
+		// minutes.
 		var private struct {
 			D json.RawMessage `json:"d"`
 		}
@@ -148,7 +154,7 @@ func (k *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 			continue
 		}
 		var key jose.JSONWebKey
-		// Keys of kinds that this server does not know are for others.
+		// Skip keys of unknown types.
 		if json.Unmarshal(raw, &key) == nil && key.IsPublic() && (key.Use == "" || key.Use == "sig") {
 			keys = append(keys, key)
 		}

@@ -1,8 +1,8 @@
-// Package oidc authenticates callers by the id tokens of one OpenID Connect
-// issuer.
+// Package oidc authenticates users by the ID tokens of an OpenID Connect issuer.
 //
-// The issuer is asked for its configuration and keys when the first of its
-// tokens comes and when a key is unknown, never for each request.
+// The issuer's configuration and keys are fetched when its first token is
+// verified. The keys are fetched again when a token has an unknown key, at most once
+// every ten seconds.
 package oidc
 
 import (
@@ -30,76 +30,81 @@ import (
 	"orch.io/controlplane/internal/cache"
 )
 
-// Config is the flags of the table in the spec (Authentication, OpenID Connect
-// flags).
+// Config configures an Authenticator, like the --oidc flags of kube-apiserver.
 type Config struct {
-	// IssuerURL names the issuer: an https address. Required.
+	// IssuerURL is the issuer, an https URL. Required.
 	IssuerURL string
-	// ClientID is the audience that tokens must be for. Required.
+	// ClientID is the required audience of tokens. Required.
 	ClientID string
-	// UsernameClaim is the user's name; empty is sub.
+	// UsernameClaim is the claim with the user name; empty is sub.
 	UsernameClaim string
-	// UsernamePrefix stands before it; empty is the issuer and # unless the
-	// claim is email, "-" is no prefix.
+	// UsernamePrefix is the prefix of user names; "-" is no prefix. Empty is the
+	// issuer and "#", or no prefix if UsernameClaim is email.
 	UsernamePrefix string
-	// GroupsClaim is the user's groups, a string or several; empty: none.
-	GroupsClaim  string
+	// GroupsClaim is the claim with the groups, a string or a list of strings;
+	// empty: users have no groups.
+	GroupsClaim string
+	// GroupsPrefix is the prefix of groups.
 	GroupsPrefix string
-	// RequiredClaims must be in the token with these values.
+	// RequiredClaims are claims with the values that tokens must have.
 	RequiredClaims map[string]string
-	// Algorithms that may sign; none: RS256.
+	// Algorithms are the accepted signature algorithms; empty is RS256.
 	Algorithms []string
-	// Roots are the authorities of the issuer's web certificate; nil: the
-	// host's.
+	// Roots are the CA certificates for connections to the issuer; nil: the CA
+	// certificates of the host.
 	Roots *x509.CertPool
 
 	Now func() time.Time // nil: time.Now
 }
 
-// retry is for how long a failure to reach the issuer, or a search for an
-// unknown key, stays the answer.
+// retry is the minimum time between two fetches of the configuration or of the
+// keys. Meanwhile requests get the last result.
 const retry = 10 * time.Second
 
-// The bounds of what the issuer answers and how long it takes.
+// The bounds of the issuer's responses, of tokens and of the cache.
 const (
-	maxAnswer = 4 << 20
+	maxAnswer = 4 << 20 // bytes
 	timeout   = 15 * time.Second
-	maxKeys   = 256 // each may be tried for a token that names none
+	maxKeys   = 256 // a token without a key id may be verified with each
 	maxGroups = 4096
-	maxKnown  = 4096 // tokens whose signature need not be checked again
+	maxKnown  = 4096 // cached tokens
 )
 
-// algorithms that tokens may be signed with: with keys that the issuer alone has.
+// algorithms are the supported signature algorithms. They are asymmetric, so only
+// the issuer can sign.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512}
 
-// Authenticator trusts one issuer.
+// Authenticator authenticates users by the ID tokens of an issuer. It implements
+// auth.TokenAuthenticator, and is safe for concurrent use.
 type Authenticator struct {
 	config Config
 	client *http.Client
-	known  *cache.Cache[[32]byte, verified]
+	known  *cache.Cache[[32]byte, verified] // by SHA-256 of the token
 
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex // held while the configuration is fetched; guards the fields below
 	verifier *oidc.IDTokenVerifier
 	keys     *keySet
-	failed   error     // of the last try
-	tried    time.Time // when that was
+	failed   error     // of the last fetch
+	tried    time.Time // end of the last failed fetch
 }
 
-// verified is what a token said whose signature was checked with keys.
+// verified is the cached result of a valid token. It is used only as long as the
+// key set is still keys.
 type verified struct {
 	user *auth.User
 	ends time.Time
 	keys *[]jose.JSONWebKey
 }
 
-// New checks c; every fault is reported at once. It does not ask the issuer.
+// New returns an Authenticator for c. The returned error joins all violations of c.
+// New does not connect to the issuer.
 func New(c Config) (*Authenticator, error) {
 	var errs []error
 	if u, err := url.Parse(c.IssuerURL); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		errs = append(errs, fmt.Errorf("oidc: the issuer %q is no https address", c.IssuerURL))
+		errs = append(errs, fmt.Errorf("oidc: issuer %q must be an https URL without user, query and fragment", c.IssuerURL))
 	}
 	if c.ClientID == "" {
-		errs = append(errs, errors.New("oidc: no client id"))
+		errs = append(errs, errors.New("oidc: client id is empty"))
 	}
 	for _, a := range c.Algorithms {
 		if !slices.Contains(algorithms, a) {
@@ -108,7 +113,7 @@ func New(c Config) (*Authenticator, error) {
 	}
 	for k := range c.RequiredClaims {
 		if k == "" {
-			errs = append(errs, errors.New("oidc: a required claim without a name"))
+			errs = append(errs, errors.New("oidc: required claim without a name"))
 		}
 	}
 	if len(errs) > 0 {
@@ -132,6 +137,8 @@ func New(c Config) (*Authenticator, error) {
 	return &Authenticator{config: c, client: newClient(c.Roots), known: cache.New[[32]byte, verified](maxKnown, c.Now)}, nil
 }
 
+// newClient returns a client that bounds responses and follows only redirects to
+// https.
 func newClient(roots *x509.CertPool) *http.Client {
 	dialer := &net.Dialer{Timeout: timeout}
 	return &http.Client{
@@ -140,14 +147,14 @@ func newClient(roots *x509.CertPool) *http.Client {
 			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, IdleConnTimeout: time.Minute}},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if r.URL.Scheme != "https" || len(via) > 5 {
-				return errors.New("oidc: the issuer leads away from https")
+				return errors.New("oidc: more than 5 redirects of the issuer, or a redirect to a URL without https")
 			}
 			return nil
 		},
 	}
 }
 
-// bounded cuts long answers.
+// bounded truncates responses after maxAnswer bytes.
 type bounded struct{ *http.Transport }
 
 type limitedBody struct {
@@ -172,8 +179,8 @@ func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	return auth.AuthenticateBearer(a, r)
 }
 
-// AuthenticateToken implements auth.TokenAuthenticator. Tokens of another issuer
-// are none of its business.
+// AuthenticateToken implements auth.TokenAuthenticator. For a token of another
+// issuer it returns no user and no error.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ []string) (*auth.User, []string, error) {
 	if bearer.Issuer(token) != a.config.IssuerURL {
 		return nil, nil, nil
@@ -196,7 +203,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 	}
 	var claims map[string]json.RawMessage
 	if err := id.Claims(&claims); err != nil {
-		return nil, nil, auth.BadToken("oidc: the claims are no object")
+		return nil, nil, auth.BadToken("oidc: claims must be a JSON object")
 	}
 	u, err := a.user(claims)
 	if err != nil {
@@ -206,8 +213,9 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 	return u, nil, nil
 }
 
-// discovered returns the verifier, after asking the issuer for its configuration
-// if nobody has done so yet.
+// discovered returns the verifier and the keys. If no earlier call succeeded, it
+// fetches the issuer's configuration; after a failure it returns the same error until
+// retry has passed.
 func (a *Authenticator) discovered(ctx context.Context) (*oidc.IDTokenVerifier, *keySet, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -217,7 +225,7 @@ func (a *Authenticator) discovered(ctx context.Context) (*oidc.IDTokenVerifier, 
 	if a.failed != nil && a.config.Now().Sub(a.tried) < retry {
 		return nil, nil, a.failed
 	}
-	// The answer is for all who come, so it does not end with this caller.
+	// Other requests wait for the result, too, so ignore the cancellation of ctx.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, a.client), a.config.IssuerURL)
@@ -228,10 +236,10 @@ func (a *Authenticator) discovered(ctx context.Context) (*oidc.IDTokenVerifier, 
 		err = provider.Claims(&doc)
 	}
 	if err == nil && !strings.HasPrefix(doc.Keys, "https://") {
-		err = errors.New("the keys have no https address")
+		err = errors.New("jwks_uri must be an https URL")
 	}
 	if err != nil {
-		a.failed, a.tried = fmt.Errorf("oidc: the issuer's configuration: %w", err), a.config.Now()
+		a.failed, a.tried = fmt.Errorf("oidc: fetching the issuer's configuration: %w", err), a.config.Now()
 		return nil, nil, a.failed
 	}
 	a.keys = newKeySet(a, doc.Keys)
@@ -240,7 +248,8 @@ func (a *Authenticator) discovered(ctx context.Context) (*oidc.IDTokenVerifier, 
 	return a.verifier, a.keys, nil
 }
 
-// user makes a user of the claims.
+// user returns the user of the claims, or an error if a claim is missing or has a
+// wrong value.
 func (a *Authenticator) user(claims map[string]json.RawMessage) (*auth.User, error) {
 	c := &a.config
 	name, err := stringClaim(claims, c.UsernameClaim)
@@ -248,11 +257,11 @@ func (a *Authenticator) user(claims map[string]json.RawMessage) (*auth.User, err
 		return nil, err
 	}
 	if name == "" {
-		return nil, auth.BadToken("oidc: the claim %q is empty", c.UsernameClaim)
+		return nil, auth.BadToken("oidc: claim %q is empty", c.UsernameClaim)
 	}
 	if c.UsernameClaim == "email" {
 		if raw, ok := claims["email_verified"]; ok && string(raw) != "true" {
-			return nil, auth.BadToken("oidc: the address is not verified")
+			return nil, auth.BadToken("oidc: email address is not verified")
 		}
 	}
 	for k, want := range c.RequiredClaims {
@@ -261,7 +270,7 @@ func (a *Authenticator) user(claims map[string]json.RawMessage) (*auth.User, err
 			return nil, err
 		}
 		if got != want {
-			return nil, auth.BadToken("oidc: the claim %q has another value than the required one", k)
+			return nil, auth.BadToken("oidc: claim %q does not have the required value", k)
 		}
 	}
 	u := &auth.User{Name: c.UsernamePrefix + name}
@@ -270,7 +279,7 @@ func (a *Authenticator) user(claims map[string]json.RawMessage) (*auth.User, err
 	}
 	groups, err := groupsOf(claims[c.GroupsClaim])
 	if err != nil {
-		return nil, auth.BadToken("oidc: the claim %q: %s", c.GroupsClaim, err)
+		return nil, auth.BadToken("oidc: claim %q: %s", c.GroupsClaim, err)
 	}
 	for _, g := range groups {
 		u.Groups = append(u.Groups, c.GroupsPrefix+g)
@@ -281,33 +290,33 @@ func (a *Authenticator) user(claims map[string]json.RawMessage) (*auth.User, err
 func stringClaim(claims map[string]json.RawMessage, name string) (string, error) {
 	raw, ok := claims[name]
 	if !ok {
-		return "", auth.BadToken("oidc: the claim %q is missing", name)
+		return "", auth.BadToken("oidc: claim %q is missing", name)
 	}
 	var s *string
 	if json.Unmarshal(raw, &s) != nil || s == nil {
-		return "", auth.BadToken("oidc: the claim %q is no string", name)
+		return "", auth.BadToken("oidc: claim %q must be a string", name)
 	}
 	return *s, nil
 }
 
-// groupsOf reads a claim that is a string, several or not there.
+// groupsOf decodes a claim that is a string, a list of strings, null or missing.
 func groupsOf(raw json.RawMessage) ([]string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
-	var one string
-	if json.Unmarshal(raw, &one) == nil {
-		return []string{one}, nil
+	var group string
+	if json.Unmarshal(raw, &group) == nil {
+		return []string{group}, nil
 	}
-	var many []*string
-	if json.Unmarshal(raw, &many) != nil || slices.Contains(many, nil) {
-		return nil, errors.New("neither a string nor strings")
+	var groups []*string
+	if json.Unmarshal(raw, &groups) != nil || slices.Contains(groups, nil) {
+		return nil, errors.New("must be a string or a list of strings")
 	}
-	if len(many) > maxGroups {
+	if len(groups) > maxGroups {
 		return nil, fmt.Errorf("more than %d groups", maxGroups)
 	}
-	out := make([]string, len(many))
-	for i, s := range many {
+	out := make([]string, len(groups))
+	for i, s := range groups {
 		out[i] = *s
 	}
 	return out, nil

@@ -35,12 +35,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type issuer struct {
 	t      testing.TB
 	server *httptest.Server
-	mu     sync.Mutex // guards the rest
-	keys   map[string]any
-	calls  map[string]int
-	down   bool
-	more   []any // further keys
-	change func(doc map[string]any)
+	mu     sync.Mutex               // guards the fields below
+	keys   map[string]any           // private keys by id
+	calls  map[string]int           // number of requests by path
+	down   bool                     // answers 503
+	more   []any                    // additional entries of the key set
+	change func(doc map[string]any) // changes the configuration document
 	now    time.Time
 }
 
@@ -116,8 +116,8 @@ func sign(t testing.TB, alg jose.SignatureAlgorithm, key any, id string, claims 
 	return token
 }
 
-// claims are those of a good token, changed by pairs of name and value; a nil
-// value removes.
+// claims returns the claims of a valid token, changed by pairs of name and value. A
+// nil value removes the claim.
 func (i *issuer) claims(kv ...any) map[string]any {
 	c := map[string]any{"iss": i.server.URL, "aud": "app", "sub": "1234", "email": "alice@example.com", "exp": i.now.Add(time.Hour).Unix()}
 	for n := 0; n < len(kv); n += 2 {
@@ -145,12 +145,12 @@ func (i *issuer) open(change func(*oidc.Config)) *oidc.Authenticator {
 	return a
 }
 
-func who(a *oidc.Authenticator, token string) (*auth.User, error) {
+func authenticate(a *oidc.Authenticator, token string) (*auth.User, error) {
 	u, _, err := a.AuthenticateToken(context.Background(), token, nil)
 	return u, err
 }
 
-func TestClaims(t *testing.T) {
+func TestClaimsMakeUser(t *testing.T) {
 	i := newIssuer(t)
 	url := i.server.URL
 	for _, c := range []struct {
@@ -191,7 +191,7 @@ func TestClaims(t *testing.T) {
 		{"no expiry", nil, []any{"exp", nil}, nil},
 		{"not yet", nil, []any{"nbf", i.now.Unix() + 3600}, nil},
 	} {
-		u, err := who(i.open(c.config), i.token(c.claims...))
+		u, err := authenticate(i.open(c.config), i.token(c.claims...))
 		assert.Equal(t, c.want, u, c.name)
 		if c.want == nil {
 			assert.ErrorIs(t, err, auth.ErrBadToken, c.name)
@@ -201,11 +201,11 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-func TestForged(t *testing.T) {
+func TestForgedTokensAreRefused(t *testing.T) {
 	i := newIssuer(t)
 	a := i.open(nil)
 	good := i.token()
-	_, err := who(a, good)
+	_, err := authenticate(a, good)
 	require.NoError(t, err)
 	parts := strings.Split(good, ".")
 	encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
@@ -227,7 +227,7 @@ func TestForged(t *testing.T) {
 		"changed":                  parts[0] + "." + encode(`{"iss":"`+i.server.URL+`","aud":"app","sub":"admin","exp":9999999999}`) + "." + parts[2],
 		"no signature":             parts[0] + "." + parts[1] + ".",
 	} {
-		u, err := who(a, token)
+		u, err := authenticate(a, token)
 		assert.Nil(t, u, name)
 		assert.ErrorIs(t, err, auth.ErrBadToken, name)
 	}
@@ -235,19 +235,19 @@ func TestForged(t *testing.T) {
 		"other issuer": i.token("iss", "https://elsewhere"), "issuer with a slash": i.token("iss", i.server.URL+"/"),
 		"no issuer": i.token("iss", nil), "no JWT": "abc", "empty": "", "bad": "a.!.b",
 	} {
-		u, err := who(a, token)
+		u, err := authenticate(a, token)
 		assert.Nil(t, u, name)
 		assert.NoError(t, err, name)
 	}
 }
 
-func TestKeyRotation(t *testing.T) {
+func TestUnknownKeyCausesFetch(t *testing.T) {
 	i := newIssuer(t)
 	a := i.open(nil)
-	assert.Zero(t, i.asked("/.well-known/openid-configuration"), "nobody asked yet")
+	assert.Zero(t, i.asked("/.well-known/openid-configuration"), "New does not connect")
 	old := i.token()
 	for range 5 {
-		_, err := who(a, old)
+		_, err := authenticate(a, old)
 		require.NoError(t, err)
 	}
 	assert.Equal(t, 1, i.asked("/.well-known/openid-configuration"))
@@ -256,10 +256,10 @@ func TestKeyRotation(t *testing.T) {
 	i.now = i.now.Add(time.Minute)
 	i.add("k2")
 	fresh := sign(t, jose.RS256, i.keys["k2"], "k2", i.claims())
-	_, err := who(a, fresh)
-	require.NoError(t, err, "an unknown key makes it ask")
+	_, err := authenticate(a, fresh)
+	require.NoError(t, err, "an unknown key causes a fetch")
 	assert.Equal(t, 2, i.asked("/keys"))
-	_, err = who(a, old)
+	_, err = authenticate(a, old)
 	require.NoError(t, err)
 
 	i.now = i.now.Add(time.Minute)
@@ -267,47 +267,47 @@ func TestKeyRotation(t *testing.T) {
 	strange, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
 	for n := range 20 {
-		_, err = who(a, sign(t, jose.RS256, strange, fmt.Sprint("no", n), i.claims()))
+		_, err = authenticate(a, sign(t, jose.RS256, strange, fmt.Sprint("no", n), i.claims()))
 		assert.ErrorIs(t, err, auth.ErrBadToken)
 	}
-	assert.Equal(t, 3, i.asked("/keys"), "a flood of unknown keys is one question")
-	_, err = who(a, old)
-	assert.ErrorIs(t, err, auth.ErrBadToken, "the key is gone")
-	_, err = who(a, fresh)
+	assert.Equal(t, 3, i.asked("/keys"), "many unknown keys cause a single fetch")
+	_, err = authenticate(a, old)
+	assert.ErrorIs(t, err, auth.ErrBadToken, "the key was removed")
+	_, err = authenticate(a, fresh)
 	assert.NoError(t, err)
 }
 
-func TestIssuerComesLate(t *testing.T) {
+func TestUnavailableIssuerIsRetried(t *testing.T) {
 	i := newIssuer(t)
 	i.set(func() { i.down = true })
 	a := i.open(nil)
 	token := i.token()
 	for range 3 {
-		u, err := who(a, token)
+		u, err := authenticate(a, token)
 		assert.Nil(t, u)
 		assert.Error(t, err)
 		assert.NotErrorIs(t, err, auth.ErrBadToken)
 	}
-	assert.Equal(t, 1, i.asked("/.well-known/openid-configuration"), "not again at once")
+	assert.Equal(t, 1, i.asked("/.well-known/openid-configuration"), "no second fetch before the retry interval")
 	i.set(func() { i.down = false })
 	i.now = i.now.Add(10 * time.Second)
-	_, err := who(a, token)
+	_, err := authenticate(a, token)
 	require.NoError(t, err)
 
 	i.set(func() { i.down = true })
 	i.now = i.now.Add(time.Minute)
-	_, err = who(a, token)
-	assert.NoError(t, err, "known keys go on working")
+	_, err = authenticate(a, token)
+	assert.NoError(t, err, "known keys remain valid")
 	i.add("k2")
-	_, err = who(a, sign(t, jose.RS256, i.keys["k2"], "k2", i.claims()))
+	_, err = authenticate(a, sign(t, jose.RS256, i.keys["k2"], "k2", i.claims()))
 	assert.Error(t, err)
 	i.set(func() { i.down = false })
 	i.now = i.now.Add(10 * time.Second)
-	_, err = who(a, sign(t, jose.RS256, i.keys["k2"], "k2", i.claims()))
+	_, err = authenticate(a, sign(t, jose.RS256, i.keys["k2"], "k2", i.claims()))
 	assert.NoError(t, err)
 }
 
-func TestBadIssuers(t *testing.T) {
+func TestInvalidIssuersAreRefused(t *testing.T) {
 	for name, change := range map[string]func(map[string]any){
 		"another issuer":    func(d map[string]any) { d["issuer"] = "https://elsewhere" },
 		"keys without TLS":  func(d map[string]any) { d["jwks_uri"] = strings.Replace(d["jwks_uri"].(string), "https", "http", 1) },
@@ -318,27 +318,27 @@ func TestBadIssuers(t *testing.T) {
 	} {
 		i := newIssuer(t)
 		i.change = change
-		u, err := who(i.open(nil), i.token())
+		u, err := authenticate(i.open(nil), i.token())
 		assert.Nil(t, u, name)
 		assert.Error(t, err, name)
 	}
 	i := newIssuer(t)
-	_, err := who(i.open(func(c *oidc.Config) { c.Roots = x509.NewCertPool() }), i.token())
+	_, err := authenticate(i.open(func(c *oidc.Config) { c.Roots = x509.NewCertPool() }), i.token())
 	assert.ErrorContains(t, err, "certificate")
 }
 
-// TestHostileKeySets has an issuer with more keys than anybody needs, and with
-// one that is private and takes minutes to check.
-func TestHostileKeySets(t *testing.T) {
+// TestHostileKeySetsAreBounded checks issuers with hundreds of keys and with a
+// private key whose validation takes minutes.
+func TestHostileKeySetsAreBounded(t *testing.T) {
 	i := newIssuer(t)
 	number := func(bits int) string {
 		return base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{0xff}, bits/8))
 	}
 	i.more = []any{map[string]any{"kty": "RSA", "kid": "k2", "n": number(4096), "e": "AQAB", "d": number(4096), "p": number(4096), "q": "AQ"}}
-	_, err := who(i.open(nil), i.token())
+	_, err := authenticate(i.open(nil), i.token())
 	assert.NoError(t, err)
 	i.set(func() { i.more = slices.Repeat(i.more, 300) })
-	_, err = who(i.open(nil), i.token())
+	_, err = authenticate(i.open(nil), i.token())
 	assert.ErrorContains(t, err, "more than 256 keys")
 }
 
@@ -378,7 +378,7 @@ func TestKnownTokensExpire(t *testing.T) {
 
 func TestNewFaults(t *testing.T) {
 	_, err := oidc.New(oidc.Config{IssuerURL: "http://x", Algorithms: []string{"HS256"}, RequiredClaims: map[string]string{"": "x"}})
-	for _, part := range []string{"no https", "no client id", `"HS256"`, "without a name"} {
+	for _, part := range []string{"must be an https URL", "client id is empty", `"HS256"`, "without a name"} {
 		assert.ErrorContains(t, err, part)
 	}
 	for _, u := range []string{"", "x", "https://", "https://a?b", "https://a#b", "https://u:p@a", "ftp://a"} {
@@ -387,14 +387,14 @@ func TestNewFaults(t *testing.T) {
 	}
 }
 
-func TestConcurrent(t *testing.T) {
+func TestConcurrentTokensShareFetch(t *testing.T) {
 	i := newIssuer(t)
 	a := i.open(nil)
 	token := i.token()
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			_, err := who(a, token)
+			_, err := authenticate(a, token)
 			assert.NoError(t, err)
 		})
 	}
@@ -419,7 +419,7 @@ func BenchmarkAuthenticateToken(b *testing.B) {
 	a := i.open(nil)
 	token := i.token()
 	for b.Loop() {
-		if _, err := who(a, token); err != nil {
+		if _, err := authenticate(a, token); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -13,8 +13,9 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Aggregator returns the controller that fills the rules of every ClusterRole that has
-// an aggregationRule with the rules of the ClusterRoles whose labels match.
+// Aggregator returns a controller that sets the rules of each ClusterRole with an
+// aggregationRule to the union of the rules of the ClusterRoles that its selectors
+// match.
 func Aggregator(c client.Client, p names.Profile) client.Controller {
 	g := &aggregator{c, p}
 	return client.Controller{
@@ -41,9 +42,9 @@ func (g *aggregator) resource() meta.GroupResource {
 	return meta.GroupResource{Group: g.names.Group(wellknown.GroupRBAC), Resource: clusterRoles}
 }
 
-// reconcile fills all aggregated roles once. Roles that are made of others can
-// be parts of further ones, so it goes on until nothing changes, at most once
-// per role.
+// reconcile updates the rules of all aggregated roles. An aggregated role can be
+// selected by another role, so reconcile repeats until nothing changes, at most
+// as many times as there are roles.
 func (g *aggregator) reconcile(ctx context.Context) error {
 	list, err := g.client.List(ctx, g.resource(), "")
 	if err != nil {
@@ -79,8 +80,8 @@ func (g *aggregator) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// aggregated returns the rules of all roles that one's selectors match, each
-// once, in the order of the roles' names.
+// aggregated returns the rules of the other roles in list that the selectors of o
+// match, without duplicates. list is sorted by name, so the result is stable.
 func aggregated(o *meta.Object, list []*meta.Object) []any {
 	var selectors []*meta.Object
 	for _, s := range o.List("aggregationRule", "clusterRoleSelectors") {
@@ -106,7 +107,7 @@ func sameRules(o *meta.Object, rules []any) bool {
 	return len(have) == len(rules) && (len(rules) == 0 || meta.Equal(have, rules))
 }
 
-// selects evaluates a label selector; a malformed one selects nothing.
+// selects evaluates a label selector. A malformed selector selects nothing.
 func selects(s *meta.Object, labels map[string]string) bool {
 	for k, v := range s.Map("matchLabels") {
 		if have, ok := labels[k]; !ok || have != v {
@@ -115,14 +116,15 @@ func selects(s *meta.Object, labels map[string]string) bool {
 	}
 	for _, e := range s.List("matchExpressions") {
 		m, ok := e.(map[string]any)
-		if !ok || !holds(meta.NewObject(m), labels) {
+		if !ok || !requirementHolds(meta.NewObject(m), labels) {
 			return false
 		}
 	}
 	return true
 }
 
-func holds(e *meta.Object, labels map[string]string) bool {
+// requirementHolds evaluates an expression of matchExpressions.
+func requirementHolds(e *meta.Object, labels map[string]string) bool {
 	have, ok := labels[e.String("key")]
 	in := ok && slices.Contains(e.Strings("values"), have)
 	switch e.String("operator") {

@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// maxTuples bounds the single rights that one role may spell out by
-// combination, for a caller whose rules do not cover them as a whole.
+// maxTuples bounds the parts that split may make of a role's rules.
 const maxTuples = 100_000
 
-// maxCompared bounds the words that are compared to find out what one role is
-// beyond: the rules of both sides multiply.
+// maxCompared bounds the comparisons of strings in uncovered, whose number grows with
+// the product of the sizes of both rule lists.
 const maxCompared = 50_000_000
 
-// beyond returns the rules of want that own does not cover, split as far as
-// needed, and whether own and want were small enough to tell.
-func beyond(own, want []rule) (missing []rule, ok bool) {
+// uncovered returns the parts of want that no rule of own covers. A rule of want that
+// is not covered as a whole is split, allowReason its parts may be covered by several
+// rules of own. ok is false if the comparison would exceed maxTuples or
+// maxCompared; the caller must then refuse.
+func uncovered(own, want []rule) (missing []rule, ok bool) {
 	left, words := maxTuples, maxCompared
 	covered := func(w *rule) bool {
 		for i := range own {
@@ -32,8 +33,8 @@ func beyond(own, want []rule) (missing []rule, ok bool) {
 		if covered(&want[i]) {
 			continue
 		}
-		parts, fits := split(&want[i], &left)
-		if !fits {
+		parts, ok := split(&want[i], &left)
+		if !ok {
 			return nil, false
 		}
 		for j := range parts {
@@ -48,13 +49,13 @@ func beyond(own, want []rule) (missing []rule, ok bool) {
 	return missing, words >= 0
 }
 
-// effort is how many words covers compares at most.
+// effort returns the maximum number of comparisons of r.covers(w).
 func (r *rule) effort(w *rule) int {
 	return 1 + len(r.Verbs)*len(w.Verbs) + len(r.URLs)*len(w.URLs) + len(r.Groups)*len(w.Groups) +
 		len(r.Resources)*len(w.Resources) + len(r.Names)*len(w.Names)
 }
 
-// covers reports whether everything that w allows is allowed by r.
+// covers reports whether r permits every request that w permits.
 func (r *rule) covers(w *rule) bool {
 	if !hasAll(r.Verbs, w.Verbs) {
 		return false
@@ -81,8 +82,8 @@ func (r *rule) covers(w *rule) bool {
 	return len(w.Names) > 0 && !slices.ContainsFunc(w.Names, func(n string) bool { return !slices.Contains(r.Names, n) })
 }
 
-// hasAll reports whether every word of want is in own; the word "*" is covered
-// by itself alone.
+// hasAll reports whether own has every word of want or has "*". A "*" in want is
+// covered only by "*".
 func hasAll(own, want []string) bool {
 	if slices.Contains(own, all) {
 		return true
@@ -95,6 +96,8 @@ func hasAll(own, want []string) bool {
 	return true
 }
 
+// resourceCovered reports whether own covers a resource of a rule, such as "pods",
+// "pods/log" or "*/status".
 func resourceCovered(own []string, want string) bool {
 	_, sub, isSub := strings.Cut(want, "/")
 	for _, o := range own {
@@ -105,8 +108,9 @@ func resourceCovered(own []string, want string) bool {
 	return false
 }
 
-// split spells a rule out as rules of one verb and one resource, name or URL
-// each. left counts down; below zero split gives up.
+// split returns rules with a single verb and a single resource, name or URL each,
+// which together equal r. It subtracts their number from left, and returns false
+// if left would become negative.
 func split(r *rule, left *int) ([]rule, bool) {
 	verbs, groups := unique(r.Verbs), unique(r.Groups)
 	resources, named, urls := unique(r.Resources), unique(r.Names), unique(r.URLs)
@@ -121,13 +125,13 @@ func split(r *rule, left *int) ([]rule, bool) {
 		}
 		for _, g := range groups {
 			for _, res := range resources {
-				one := rule{Verbs: []string{v}, Groups: []string{g}, Resources: []string{res}}
+				part := rule{Verbs: []string{v}, Groups: []string{g}, Resources: []string{res}}
 				if len(named) == 0 {
-					parts = append(parts, one)
+					parts = append(parts, part)
 				}
 				for _, name := range named {
-					one.Names = []string{name}
-					parts = append(parts, one)
+					part.Names = []string{name}
+					parts = append(parts, part)
 				}
 			}
 		}

@@ -7,8 +7,8 @@ import (
 
 const controllerPrefix = "system:controller:"
 
-// controllerRoles returns one role per controller of a control plane, for those
-// that run as service accounts of their own.
+// controllerRoles returns a role for each controller of a control plane. Each
+// controller can run as its own service account.
 func controllerRoles(p names.Profile) []defaultRole {
 	var out []defaultRole
 	add := func(name string, rules ...rule) {

@@ -7,8 +7,8 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// userRoles are the roles that people get: cluster-admin, and admin, edit and
-// view, which are made of parts so that new kinds can add to them.
+// userRoles returns the roles for users: cluster-admin, and admin, edit and view.
+// The latter aggregate other roles, so that roles for new kinds can extend them.
 func userRoles() []defaultRole {
 	return []defaultRole{
 		{name: "cluster-admin", rules: fullAuthority()},
@@ -70,7 +70,7 @@ func editRules() []rule {
 	}
 }
 
-// discoveryRoles are what callers of every kind need to find their way.
+// discoveryRoles returns the roles for discovery, version and health endpoints.
 func discoveryRoles() []defaultRole {
 	return []defaultRole{
 		{name: "system:basic-user", rules: []rule{
@@ -88,7 +88,7 @@ func discoveryRoles() []defaultRole {
 	}
 }
 
-// componentRoles are for the programs that work beside a server.
+// componentRoles returns the roles for the components of a cluster.
 func componentRoles() []defaultRole {
 	delegation := []rule{
 		on("create", wellknown.GroupAuthentication, "tokenreviews"),
@@ -149,7 +149,7 @@ func schedulerRules() []rule {
 	}
 }
 
-// schedulerDevices is what the scheduler needs for volumes and devices.
+// schedulerDevices returns the scheduler's rules for volumes and devices.
 func schedulerDevices() []rule {
 	return []rule{
 		on(read, wellknown.GroupStorage, "csinodes"),
@@ -167,8 +167,8 @@ func schedulerDevices() []rule {
 	}
 }
 
-// nodeRules is what node agents do without regard to which node they run on;
-// the node authorizer asks less of them.
+// nodeRules returns the rules for node agents that do not depend on the node. The
+// node authorizer restricts an agent to the objects of its node.
 func nodeRules() []rule {
 	return []rule{
 		on("create", wellknown.GroupAuthentication, "tokenreviews"),
@@ -199,8 +199,8 @@ func nodeRules() []rule {
 	}
 }
 
-// certificateRoles let their holders have certificates approved, or approve
-// them for one of the built-in signers.
+// certificateRoles returns the roles whose CertificateSigningRequests are approved
+// automatically, and the roles that may approve requests for a built-in signer.
 func certificateRoles(p names.Profile) []defaultRole {
 	g := p.Group(wellknown.GroupCertificates)
 	prefix := "system:" + g + ":"

@@ -18,16 +18,17 @@ const (
 	readUpdate = read + ",update,patch"
 )
 
-// A defaultRole is a role as data. Names and groups are spec names; from is the word of
-// the aggregation label whose roles it is made of, to the words that it carries.
+// A defaultRole describes a default role. Names and API groups are spec names,
+// which object converts to the names of the profile.
 type defaultRole struct {
-	namespace, name string
+	namespace, name string // a ClusterRole if namespace is empty
 	rules           []rule
-	from            string
-	to              []string
+	from            string   // if set, the role aggregates the roles with the label aggregate-to-<from>
+	to              []string // the role has the labels aggregate-to-<to>
 }
 
-// A defaultBinding binds the role of the same name, if role is empty.
+// A defaultBinding describes a default binding. If role is empty, it binds the role
+// of the same name.
 type defaultBinding struct {
 	namespace, name, role string
 	subjects              []defaultSubject
@@ -35,18 +36,19 @@ type defaultBinding struct {
 
 type defaultSubject struct{ kind, namespace, name string }
 
-// Groups of kinds that had another one before.
+// API groups of kinds that moved between groups, with the former group.
 const (
 	workloads   = "apps,extensions"
 	eventGroups = "," + wellknown.GroupEvents
 )
 
-// on is a rule for resources. Lists are kept sorted, as they are stored.
+// on returns a rule for resources. verbs and groups are separated by commas. The
+// lists of verbs and resources are sorted, as in the reference server.
 func on(verbs, groups string, resources ...string) rule {
 	return rule{Verbs: sorted(strings.Split(verbs, ",")), Groups: strings.Split(groups, ","), Resources: sorted(resources)}
 }
 
-// named is on for single objects.
+// named is like on for the objects with the given names.
 func named(verbs, group, resource string, objects ...string) rule {
 	r := on(verbs, group, resource)
 	r.Names = sorted(objects)
@@ -57,7 +59,7 @@ func urls(verbs string, paths ...string) rule {
 	return rule{Verbs: sorted(strings.Split(verbs, ",")), URLs: sorted(paths)}
 }
 
-// events is the rule that everything needs which reports what it does.
+// events returns the rule for components that report events.
 func events() rule {
 	return on("create,update,patch", eventGroups, "events")
 }
@@ -117,7 +119,7 @@ func namespacedBindings() []defaultBinding {
 	}
 }
 
-// object returns the role as it is stored.
+// object returns the role as an API object with the names of the profile.
 func (d defaultRole) object(p names.Profile) *meta.Object {
 	o := bootstrapObject(p, d.namespace, d.name, kindRole)
 	for _, word := range d.to {
@@ -144,7 +146,7 @@ func (d defaultRole) object(p names.Profile) *meta.Object {
 	return o
 }
 
-// object returns the binding as it is stored.
+// object returns the binding as an API object with the names of the profile.
 func (d defaultBinding) object(p names.Profile) *meta.Object {
 	o := bootstrapObject(p, d.namespace, d.name, kindRole+"Binding")
 	g := p.Group(wellknown.GroupRBAC)
@@ -174,8 +176,8 @@ func (d defaultBinding) object(p names.Profile) *meta.Object {
 	return o
 }
 
-// bootstrapObject is the part that all default objects have; kind is the
-// namespaced one.
+// bootstrapObject returns an object with the metadata of all default objects. kind
+// is the namespaced kind; if purpose is empty, the object is cluster-scoped.
 func bootstrapObject(p names.Profile, purpose, name, kind string) *meta.Object {
 	if purpose == "" {
 		kind = "Cluster" + kind

@@ -14,8 +14,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// A server whose roles and bindings decide, with the defaults that people and
-// programs expect.
+// A server with RBAC and the default roles and bindings.
 func Example() {
 	ctx := context.Background()
 	b := &server.Builder{Names: names.Kubernetes}

@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/client"
 )
 
-// Aggregate fills all aggregated roles once.
+// Aggregate runs the reconciliation of Aggregator.
 func Aggregate(ctx context.Context, client client.Client, p names.Profile) error {
 	return (&aggregator{client, p}).reconcile(ctx)
 }

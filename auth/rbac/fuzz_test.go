@@ -14,12 +14,13 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// noRoles is the Client of a server that does not serve roles.
+// noRoles is a Client of a server that does not serve roles.
 type noRoles struct{ client.Client }
 
 func (noRoles) Types() []*registry.Type { return []*registry.Type{{Plural: "widgets"}} }
 
-// Whatever role somebody without rights may write grants nothing.
+// FuzzGuard checks that each role that a user without rights may write permits
+// nothing.
 func FuzzGuard(f *testing.F) {
 	f.Add(`[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]`)
 	f.Add(`[{"verbs":["get"],"nonResourceURLs":["/x*"]},{"verbs":["get"],"resources":["secrets"]},{"apiGroups":[""]}]`)

@@ -12,8 +12,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// A plugin of one's own that stores roles asks first whether the writer has all that
-// the role gives.
+// A plugin that stores roles in its own way calls CheckGrant before it writes.
 func ExampleAuthorizer_CheckGrant() {
 	ctx := context.Background()
 	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}

@@ -13,25 +13,27 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Grant is a role or a binding that somebody is about to write.
+// Grant is a write of a role or binding.
 type Grant struct {
 	User        *auth.User
 	Resource    string // roles, clusterroles, rolebindings or clusterrolebindings
-	Namespace   string // empty for the kinds of cluster scope
+	Namespace   string // empty for cluster-scoped kinds
 	Name        string
-	Posted      bool         // the name is in the body alone, not in the path
-	Object, Old *meta.Object // Old is nil if it is new
+	Posted      bool         // a POST: the name is in the body, not in the path
+	Object, Old *meta.Object // Old is nil for a create
 }
 
-// CheckGrant refuses a role or a binding beyond the rights of its writer. Writing a
-// role takes all its rights at the same or a wider scope, or the verb escalate on
-// it; writing a binding takes all rights of its role, or the verb bind on the role.
-// A ClusterRole that is made of others takes every right there is. Members of
-// auth.Masters may grant anything. A refusal is a *meta.Status.
+// CheckGrant returns a *meta.Status error if q would grant rights that q.User does
+// not have. The writer of a role needs all rights of the role, at the same or a
+// wider scope, or the verb escalate on the role. The writer of a binding needs all
+// rights of the role that it refers to, or the verb bind on that role. The writer
+// of a ClusterRole with an aggregationRule needs all rights on everything. Members
+// of auth.Masters may grant anything, and updates that change only metadata such
+// as finalizers are allowed.
 //
-// authorizer is the one of the server: it is asked for escalate and bind. Whoever
-// stores roles calls this for every create and update, however it was sent, when
-// nothing changes the object any more.
+// authorizer is the server's whole authorizer; it decides on escalate and bind.
+// Call CheckGrant for each create and update of a role or binding, by whatever
+// request, after the last change to the object.
 func (r *Authorizer) CheckGrant(ctx context.Context, authorizer auth.Authorizer, q Grant) error {
 	if q.User != nil && q.User.InGroup(auth.Masters) || actor.Is(ctx, q.User) || q.Old != nil && sameGrant(q.Old, q.Object) {
 		return nil
@@ -55,7 +57,7 @@ type guard struct {
 func (g guard) role(ctx context.Context, q *Grant) error {
 	name := q.Name
 	if q.Posted {
-		name = "" // escalate on a name covers a role that is there, or is written by name
+		name = "" // a grant of escalate with resourceNames does not apply to POST
 	}
 	if g.may(ctx, q.User, "escalate", q.Resource, meta.Key{Namespace: q.Namespace, Name: name}) {
 		return nil
@@ -70,7 +72,7 @@ func (g guard) role(ctx context.Context, q *Grant) error {
 func (g guard) binding(ctx context.Context, q *Grant) error {
 	k, ok := roleOf(q.Object, q.Namespace)
 	if !ok {
-		return nil // not a valid binding; it goes no further than validation
+		return nil // an invalid binding, which validation refuses
 	}
 	resource := roles
 	if k.Namespace == "" {
@@ -88,9 +90,10 @@ func (g guard) binding(ctx context.Context, q *Grant) error {
 	return g.covered(q, rules)
 }
 
+// covered returns Forbidden unless the user's rules cover want.
 func (g guard) covered(q *Grant, want []rule) error {
 	own, _ := g.rbac.rulesFor(q.User, q.Namespace)
-	missing, ok := beyond(own, want)
+	missing, ok := uncovered(own, want)
 	switch {
 	case !ok:
 		return g.forbidden(q, "its rules combine to more rights than can be compared with yours")
@@ -104,6 +107,7 @@ func (g guard) forbidden(q *Grant, why string) error {
 	return meta.Forbidden(meta.GroupResource{Group: g.group, Resource: q.Resource}, q.Name, why)
 }
 
+// notHeld returns the message of a refusal, which lists at most 20 missing rules.
 func notHeld(u *auth.User, missing []rule) string {
 	const most = 20
 	var b strings.Builder
@@ -121,6 +125,7 @@ func notHeld(u *auth.User, missing []rule) string {
 	return b.String()
 }
 
+// text returns the rule in the format of the message of notHeld.
 func (r *rule) text() string {
 	var parts []string
 	for _, f := range []struct {
@@ -137,6 +142,8 @@ func (r *rule) text() string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
+// may reports whether the authorizer allows the verb on a role. An error counts
+// as a refusal.
 func (g guard) may(ctx context.Context, u *auth.User, verb, resource string, k meta.Key) bool {
 	d, _, _ := g.authorizer.Authorize(ctx, auth.Attributes{
 		User: u, Verb: verb, Group: g.group, Version: all, Resource: resource, Namespace: k.Namespace, Name: k.Name,
@@ -155,13 +162,13 @@ func fullAuthority() []rule {
 	}
 }
 
-// sameGrant reports whether an update touches nothing but what a server keeps
-// itself and what garbage collection must be able to change.
+// sameGrant reports whether an update changes only metadata that the server
+// maintains or that the garbage collector must be able to change.
 func sameGrant(old, new *meta.Object) bool {
-	return meta.Equal(withoutUpkeep(old), withoutUpkeep(new))
+	return meta.Equal(withoutServerMetadata(old), withoutServerMetadata(new))
 }
 
-func withoutUpkeep(o *meta.Object) any {
+func withoutServerMetadata(o *meta.Object) any {
 	out, metadata := maps.Clone(o.Tree()), maps.Clone(o.Map("metadata"))
 	for _, field := range []string{"ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation"} {
 		delete(metadata, field)

@@ -38,9 +38,8 @@ func request(u *auth.User, resource, namespace string, obj, old *meta.Object) *a
 		Resource: meta.GroupVersionResource{Group: group, Version: "v1", Resource: resource}}
 }
 
-// Access control, authorization 5: escalation by role, by binding, by
-// aggregation, by update, whatever form the rights take.
-func TestGuard(t *testing.T) {
+// TestCheckGrant checks escalation by roles, bindings, aggregation and updates.
+func TestCheckGrant(t *testing.T) {
 	s := newStore(t)
 	cm := rule(words("get", "list"), words(""), words("configmaps"))
 	s.role("ns", "own", cm, rule(words("get"), words(""), words("pods"), "p1", "p2"), rule(words("get"), words("*"), words("*/status")))
@@ -85,7 +84,7 @@ func TestGuard(t *testing.T) {
 		{"parts of two rules", request(alice, "roles", "ns", roleObject(rule(words("get"), words(""), words("configmaps", "pods"), "p1")), nil), 0},
 		{"no rules", request(alice, "roles", "ns", roleObject(), nil), 0},
 		{"empty rule", request(alice, "roles", "ns", roleObject(map[string]any{"verbs": words("get")}), nil), 0},
-		{"sub-resource by */", request(alice, "roles", "ns", roleObject(rule(words("get"), words("apps"), words("deployments/status", "*/status"))), nil), 0},
+		{"subresource by */", request(alice, "roles", "ns", roleObject(rule(words("get"), words("apps"), words("deployments/status", "*/status"))), nil), 0},
 		{"another resource", request(alice, "roles", "ns", roleObject(secrets), nil), 403},
 		{"own and another", request(alice, "roles", "ns", roleObject(cm, secrets), nil), 403},
 		{"another verb", request(alice, "roles", "ns", roleObject(rule(words("get", "delete"), words(""), words("configmaps"))), nil), 403},
@@ -167,23 +166,23 @@ func TestReconcileRestores(t *testing.T) {
 	a := rbac.New(s, names.Kubernetes)
 	u := &auth.User{Name: "u", Groups: []string{auth.Authenticated}}
 	assert.True(t, can(t, a, auth.Attributes{User: u, Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}))
-	assert.True(t, can(t, a, auth.Attributes{User: &auth.User{Name: "me"}, Verb: "get", Group: "x", Resource: "y"}), "what was added stays")
-	assert.False(t, can(t, a, auth.Attributes{User: u, Verb: "get", Path: "/apis"}), "autoupdate=false is left alone")
+	assert.True(t, can(t, a, auth.Attributes{User: &auth.User{Name: "me"}, Verb: "get", Group: "x", Resource: "y"}), "additions stay")
+	assert.False(t, can(t, a, auth.Attributes{User: u, Verb: "get", Path: "/apis"}), "autoupdate=false is skipped")
 	b, err := s.Get(ctx, res("clusterrolebindings"), meta.Key{Name: "system:discovery"})
 	require.NoError(t, err)
 	assert.Equal(t, "system:discovery", b.String("roleRef", "name"), "a binding to another role is replaced")
 }
 
-// Access control, default roles: what each gives and what it does not.
-func TestDefaultRoles(t *testing.T) {
+// TestDefaultRolesPermit checks rights that the default roles permit and lack.
+func TestDefaultRolesPermit(t *testing.T) {
 	for _, p := range []names.Profile{names.Kubernetes, names.Orch} {
 		t.Run(p.String(), func(t *testing.T) { defaultRoles(t, p) })
 	}
 }
 
-// TestDefaultObjectsUseTheWordsOfTheProfile: with orch names no default role, binding, subject
+// TestDefaultObjectsUseNamesOfProfile checks that no default role, binding, subject
 // or Lease has a name of the other profile.
-func TestDefaultObjectsUseTheWordsOfTheProfile(t *testing.T) {
+func TestDefaultObjectsUseNamesOfProfile(t *testing.T) {
 	for p, word := range map[names.Profile]string{names.Orch: "orch", names.Kubernetes: "kube"} {
 		s, ctx := newStore(t), context.Background()
 		require.NoError(t, rbac.Reconcile(ctx, s, p))
@@ -260,7 +259,7 @@ func defaultRoles(t *testing.T, p names.Profile) {
 	}
 }
 
-func TestAggregatorFollows(t *testing.T) {
+func TestAggregatorFollowsChanges(t *testing.T) {
 	var a *rbac.Authorizer
 	w := servertest.New(t, func(b *server.Builder) {
 		a = rbac.New(b.Client(), b.Names)
@@ -284,5 +283,5 @@ func TestAggregatorFollows(t *testing.T) {
 	assert.True(t, can(t, a, get))
 	require.NoError(t, w.Objects().Delete(ctx, res("clusterroles"), meta.Key{Name: "mine"}, registry.DeleteOptions{}))
 	w.Settle()
-	assert.False(t, can(t, a, get), "what a deleted role gave is gone")
+	assert.False(t, can(t, a, get), "the rules of the deleted role are removed")
 }

@@ -20,24 +20,25 @@ const (
 	kindAccount     = "ServiceAccount"
 )
 
-// identity is a name that a caller can have: a user or a group. A service
-// account is the user that its tokens carry.
+// identity is a user or group name. A service account is represented by its user
+// name.
 type identity struct {
 	group bool
 	name  string
 }
 
-// grant is a role that bindings of one namespace, or cluster-wide ones, give to
-// an identity. Bindings stand in the order of their names; the first is told as
-// the reason.
+// grant is a role that an identity has in a namespace or cluster-wide, and the
+// bindings that give it. The bindings are sorted by name; Authorize reports the first.
 type grant struct {
 	role     meta.Key // Namespace is empty for a ClusterRole
 	bindings []granted
 }
 
+// granted is the name of a binding and the text of its subject.
 type granted struct{ binding, subject string }
 
-// binding is what must be undone when a binding changes.
+// binding is the parsed form of a binding. It is kept so that its grants can be
+// removed when the binding changes.
 type binding struct {
 	role     meta.Key
 	subjects []subject
@@ -48,13 +49,14 @@ type subject struct {
 	text string
 }
 
-// index holds roles by name and grants by whom they are for. Binding and role
-// keys have an empty namespace for the cluster-wide kinds.
+// index holds the rules of roles, and the grants of each identity. It has no
+// lock: client.Index serializes apply with reads. Keys of ClusterRoles and
+// ClusterRoleBindings have an empty namespace.
 type index struct {
 	group    string // wire name of the RBAC group
 	roles    map[meta.Key][]rule
 	bindings map[meta.Key]binding
-	grants   map[string]map[identity][]grant // by namespace, "" cluster-wide
+	grants   map[string]map[identity][]grant // by namespace, "" for cluster-wide grants; each list is sorted by role
 }
 
 func newIndex(p names.Profile) *index {
@@ -64,6 +66,7 @@ func newIndex(p names.Profile) *index {
 	}
 }
 
+// apply updates the index for an event; c.Object is nil after a deletion.
 func (x *index) apply(c client.Event) {
 	switch c.Resource.Resource {
 	case roles, clusterRoles:
@@ -95,8 +98,8 @@ func (x *index) setBinding(k meta.Key, o *meta.Object) {
 	}
 }
 
-// bindingOf reads a binding; one whose roleRef says nothing that exists grants
-// nothing.
+// bindingOf parses a binding. It returns false if o is nil or the roleRef has an
+// unknown group or kind. It skips malformed subjects.
 func (x *index) bindingOf(k meta.Key, o *meta.Object) (binding, bool) {
 	if o == nil || o.String("roleRef", "apiGroup") != x.group {
 		return binding{}, false
@@ -115,7 +118,8 @@ func (x *index) bindingOf(k meta.Key, o *meta.Object) (binding, bool) {
 	return b, true
 }
 
-// roleOf returns the role that a binding of a namespace refers to.
+// roleOf returns the key of the role that a binding in the namespace refers to, and
+// whether the roleRef is valid. A cluster-wide binding cannot refer to a Role.
 func roleOf(o *meta.Object, namespace string) (meta.Key, bool) {
 	k := meta.Key{Name: o.String("roleRef", "name")}
 	switch kind := o.String("roleRef", "kind"); {
@@ -127,8 +131,8 @@ func roleOf(o *meta.Object, namespace string) (meta.Key, bool) {
 	return k, k.Name != ""
 }
 
-// subjectOf reads a subject. An account without a namespace is one of the
-// binding's own.
+// subjectOf parses a subject and reports whether it is valid. A service account
+// without a namespace is in the binding's namespace.
 func subjectOf(o *meta.Object, group, namespace string) (subject, bool) {
 	name := o.String("name")
 	if name == "" {
@@ -153,6 +157,7 @@ func subjectOf(o *meta.Object, group, namespace string) (subject, bool) {
 	return subject{}, false
 }
 
+// grant adds the role to the subject's grants, by the binding k.
 func (x *index) grant(k, role meta.Key, s subject) {
 	in := x.grants[k.Namespace]
 	if in == nil {
@@ -170,6 +175,7 @@ func (x *index) grant(k, role meta.Key, s subject) {
 	list[i].bindings = slices.Insert(list[i].bindings, at, g)
 }
 
+// ungrant removes the binding k and its grants.
 func (x *index) ungrant(k meta.Key, b binding) {
 	delete(x.bindings, k)
 	in := x.grants[k.Namespace]
@@ -209,8 +215,8 @@ func compareGranted(a, b granted) int {
 	return strings.Compare(a.subject, b.subject)
 }
 
-// visit calls f with every grant that a user has in a namespace and
-// cluster-wide, the latter first, until f returns false.
+// visit calls f with each grant of a user and its groups, cluster-wide grants
+// first and then those in the namespace, until f returns false. f must not keep g.
 func (x *index) visit(u *auth.User, namespace string, f func(namespace string, g *grant) bool) {
 	if u == nil {
 		return

@@ -1,11 +1,12 @@
-// Package rbac decides by roles and the bindings that give them to users,
-// groups and service accounts, as stored in a server.
+// Package rbac authorizes requests by the roles and role bindings stored in a
+// server.
 //
-// An Authorizer keeps an index of all roles and bindings that follows the store
-// with every question, so a check costs the grants of one caller, not all of
-// them, and a deleted binding stops working at once. CheckGrant keeps callers from
-// granting what they do not have themselves; Reconcile makes the default roles
-// and bindings; Aggregator fills the roles that are made of others.
+// An Authorizer keeps an in-memory index of all roles and bindings. It applies
+// the store's changes before each decision, so a deleted binding has no effect on
+// the next request, and a decision visits only the grants of the caller.
+// CheckGrant prevents privilege escalation: callers cannot grant rights that they
+// do not have. Reconcile creates the default roles and bindings. Aggregator
+// maintains the rules of ClusterRoles with an aggregationRule.
 package rbac
 
 import (
@@ -30,25 +31,29 @@ const (
 	clusterRoleBindings = "clusterrolebindings"
 )
 
-// Authorizer allows what a role grants that is bound to the caller. It never
-// denies. It is an auth.RuleLister, too.
+// Authorizer allows a request if a role that is bound to the user, a group of the
+// user or the service account permits it. It never denies: its other answer is
+// NoOpinion. It also implements auth.RuleLister. Its methods are safe for
+// concurrent use.
 type Authorizer struct {
 	names names.Profile
 	index *client.Index[*index]
 }
 
-// New returns an Authorizer over the roles and bindings of a server. It may be
-// made before the server is built; it must not be asked before.
+// New returns an Authorizer for the roles and bindings of a server. c may be the
+// client of a server that is not built yet; its other methods must be called only
+// after the build.
 func New(c client.Client, p names.Profile) *Authorizer {
 	return &Authorizer{p, client.NewIndex(c, types(p), func() *index { return newIndex(p) }, (*index).apply)}
 }
 
-// Close ends following the store.
+// Close stops the watch of the store.
 func (r *Authorizer) Close() { r.index.Close() }
 
-// Authorize allows the action if a rule bound to the caller covers it. The
-// reason names the binding, the role and the subject, or the roles that bindings
-// of the caller refer to and that do not exist.
+// Authorize allows the action if a rule of a role bound to the caller permits it.
+// The reason names the binding, the role and the subject. If no rule permits the
+// action, the reason lists the roles that the caller's bindings refer to and that do not
+// exist. The error is always nil.
 func (r *Authorizer) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	namespace := a.Namespace
 	if a.Resource == "" {
@@ -64,7 +69,7 @@ func (r *Authorizer) Authorize(_ context.Context, a auth.Attributes) (auth.Decis
 			}
 			for i := range rules {
 				if rules[i].allows(&a) {
-					reason = because(ns, g)
+					reason = allowReason(ns, g)
 					return false
 				}
 			}
@@ -75,12 +80,14 @@ func (r *Authorizer) Authorize(_ context.Context, a auth.Attributes) (auth.Decis
 		return auth.Allow, reason, nil
 	}
 	if len(missing) > 0 {
-		return auth.NoOpinion, "RBAC: " + faults(missing), nil
+		return auth.NoOpinion, "RBAC: " + joinMessages(missing), nil
 	}
 	return auth.NoOpinion, "", nil
 }
 
-func because(ns string, g *grant) string {
+// allowReason returns the reason of an Allow. It names the first binding of the
+// grant; ns is "" for cluster-wide grants.
+func allowReason(ns string, g *grant) string {
 	kind, name := "ClusterRoleBinding", g.bindings[0].binding
 	if ns != "" {
 		kind, name = "RoleBinding", name+"/"+ns
@@ -100,8 +107,9 @@ func (r *Authorizer) noRole(k meta.Key) string {
 	return fmt.Sprintf("%s.%s %q not found", strings.ToLower(roleKind(k)), r.names.Group(wellknown.GroupRBAC), k.Name)
 }
 
-// faults says what is missing, each once and not all of many.
-func faults(list []string) string {
+// joinMessages joins a sorted list of messages without duplicates, at most ten. It
+// sorts list in place.
+func joinMessages(list []string) string {
 	slices.Sort(list)
 	list = slices.Compact(list)
 	const most = 10
@@ -114,7 +122,7 @@ func faults(list []string) string {
 // RulesFor returns the rules bound to a user in a namespace and cluster-wide.
 func (r *Authorizer) RulesFor(_ context.Context, u *auth.User, namespace string) auth.Rules {
 	rules, missing := r.rulesFor(u, namespace)
-	out := auth.Rules{Incomplete: len(missing) > 0, Fault: faults(missing)}
+	out := auth.Rules{Incomplete: len(missing) > 0, Fault: joinMessages(missing)}
 	for _, rule := range rules {
 		if len(rule.URLs) > 0 {
 			out.NonResource = append(out.NonResource, auth.NonResourceRule{Verbs: rule.Verbs, Paths: rule.URLs})
@@ -128,6 +136,9 @@ func (r *Authorizer) RulesFor(_ context.Context, u *auth.User, namespace string)
 	return out
 }
 
+// rulesFor returns the rules of the roles bound to a user in a namespace and
+// cluster-wide, and messages for the roles that do not exist. The rules share
+// slices with the index and must not be modified.
 func (r *Authorizer) rulesFor(u *auth.User, namespace string) (rules []rule, missing []string) {
 	seen := map[meta.Key]bool{}
 	r.index.Read(func(x *index) {
@@ -147,7 +158,8 @@ func (r *Authorizer) rulesFor(u *auth.User, namespace string) (rules []rule, mis
 	return rules, missing
 }
 
-// role returns the rules of a role, and whether it exists.
+// role returns the rules of a role, which must not be modified, and whether the
+// role exists.
 func (r *Authorizer) role(k meta.Key) (rules []rule, ok bool) {
 	r.index.Read(func(x *index) { rules, ok = x.roles[k] })
 	return rules, ok

@@ -120,9 +120,9 @@ func TestRules(t *testing.T) {
 		{"no groups", rule(words("get"), words(), words("pods")), on("get", "", "pods"), false},
 		{"no verbs", rule(words(), words(""), words("pods")), on("get", "", "pods"), false},
 		{"case counts", rule(words("get"), words(""), words("Pods")), on("get", "", "pods"), false},
-		{"sub-resource apart", rule(words("get"), words(""), words("pods")), on("get", "", "pods/log"), false},
-		{"sub-resource", rule(words("get"), words(""), words("pods/log")), on("get", "", "pods/log"), true},
-		{"sub-resource alone", rule(words("get"), words(""), words("pods/log")), on("get", "", "pods"), false},
+		{"subresource is separate", rule(words("get"), words(""), words("pods")), on("get", "", "pods/log"), false},
+		{"subresource", rule(words("get"), words(""), words("pods/log")), on("get", "", "pods/log"), true},
+		{"subresource does not include resource", rule(words("get"), words(""), words("pods/log")), on("get", "", "pods"), false},
 		{"any/sub", rule(words("get"), words("*"), words("*/status")), on("get", "apps", "deployments/status"), true},
 		{"any/sub no parent", rule(words("get"), words("*"), words("*/status")), on("get", "apps", "deployments"), false},
 		{"res/any is literal", rule(words("get"), words(""), words("pods/*")), on("get", "", "pods/log"), false},
@@ -162,7 +162,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestSubjectsAndScopes(t *testing.T) {
+func TestSubjectsAndScopesPermit(t *testing.T) {
 	s := newStore(t)
 	read := rule(words("get"), words(""), words("configmaps", "namespaces"))
 	s.role("", "reader", read, map[string]any{"verbs": words("get"), "nonResourceURLs": words("/x")})
@@ -188,7 +188,7 @@ func TestSubjectsAndScopes(t *testing.T) {
 		{"user", get(&auth.User{Name: "alice"}, "ns"), true},
 		{"user elsewhere", get(&auth.User{Name: "alice"}, "other"), false},
 		{"user everywhere", get(&auth.User{Name: "alice"}, ""), false},
-		{"user letter by letter", get(&auth.User{Name: "Alice"}, "ns"), false},
+		{"user names are case-sensitive", get(&auth.User{Name: "Alice"}, "ns"), false},
 		{"group", get(&auth.User{Name: "x", Groups: []string{"devs", "ops"}}, "ns"), true},
 		{"group named as user", get(&auth.User{Name: "ops"}, "ns"), false},
 		{"user named as group", get(&auth.User{Name: "x", Groups: []string{"alice"}}, "ns"), false},
@@ -207,7 +207,7 @@ func TestSubjectsAndScopes(t *testing.T) {
 	}
 }
 
-func TestReasons(t *testing.T) {
+func TestAuthorizeReason(t *testing.T) {
 	s := newStore(t)
 	s.role("", "y", rule(words("get"), words(""), words("pods")))
 	s.bind("", "x", "ClusterRole", "y", user("z"))
@@ -225,14 +225,14 @@ func TestReasons(t *testing.T) {
 	assert.Empty(t, ask("nobody", "ns"))
 }
 
-func TestChangesCountAtOnce(t *testing.T) {
+func TestChangesAffectNextDecision(t *testing.T) {
 	s, ctx := newStore(t), context.Background()
 	a := rbac.New(s, names.Kubernetes)
 	get := auth.Attributes{User: &auth.User{Name: "alice"}, Verb: "get", Resource: "pods", Namespace: "ns"}
 	s.bind("ns", "b", "Role", "r", user("alice"), user("alice"))
 	assert.False(t, can(t, a, get))
 	s.role("ns", "r", rule(words("get"), words(""), words("pods")))
-	assert.True(t, can(t, a, get), "a role made after its binding")
+	assert.True(t, can(t, a, get), "a role created after its binding")
 	key := meta.Key{Namespace: "ns", Name: "b"}
 	_, err := s.Update(ctx, res("rolebindings"), key, "", func(o *meta.Object) error {
 		o.Tree()["subjects"] = []any{user("bob")}
@@ -287,7 +287,8 @@ func TestRulesFor(t *testing.T) {
 	assert.Equal(t, auth.Rules{}, a.RulesFor(ctx, &auth.User{Name: "bob"}, "ns"))
 }
 
-// manyBindings makes n bindings of users, groups and namespaces of their own.
+// manyBindings creates n bindings of several thousand users, groups and
+// namespaces.
 func manyBindings(b testing.TB, n int) store {
 	s := newStore(b)
 	for i := range 100 {

@@ -12,13 +12,13 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Reconcile makes the default roles and bindings and restores the permissions
-// and subjects that they have lost; what was added to them stays. Objects whose
-// autoupdate annotation is "false" are left alone, and so are those that cannot
-// be read or whose namespace cannot: when that was deleted, the next start makes
-// it anew. Of a kind that the server does not serve none are made. It is run at every
-// start. An error tells every object that failed; the
-// others are done.
+// Reconcile creates the default roles and bindings, and restores the rules and
+// subjects that were removed from them. It keeps additions. Call it at each start.
+//
+// Reconcile skips objects whose autoupdate annotation is "false", kinds that the
+// server does not serve, and objects that cannot be read or whose namespace cannot
+// be read; after such an object is deleted, the next call creates it again. If an
+// object fails, Reconcile continues; the error joins all failures.
 func Reconcile(ctx context.Context, client client.Client, p names.Profile) error {
 	list, bindings := defaults(p)
 	group := p.Group(wellknown.GroupRBAC)
@@ -44,8 +44,8 @@ func Reconcile(ctx context.Context, client client.Client, p names.Profile) error
 	return errors.Join(failed...)
 }
 
-// restore creates want, or lets merge put what is missing into the object that
-// is there.
+// restore creates want. If the object exists, restore adds the missing labels and
+// annotations, and calls merge to add the missing rest of want to have.
 func restore(ctx context.Context, c client.Client, p names.Profile, r meta.GroupResource, want *meta.Object, merge func(have, want *meta.Object)) error {
 	key := meta.Key{Namespace: want.Namespace(), Name: want.Name()}
 	if key.Namespace != "" {
@@ -61,7 +61,7 @@ func restore(ctx context.Context, c client.Client, p names.Profile, r meta.Group
 		return err
 	}
 	_, err = c.Update(ctx, r, key, "", func(have *meta.Object) error {
-		if keepsOff(have, p) {
+		if autoupdateOff(have, p) {
 			return nil
 		}
 		for _, field := range []string{"labels", "annotations"} {
@@ -82,17 +82,20 @@ func unreadable(err error) bool {
 	return errors.As(err, &e)
 }
 
-// unserved reports whether an error says that there is no such kind, of which it tells no
-// more.
+// unserved reports whether err is NotFound for the kind, not for an object: its
+// details then name no kind.
 func unserved(err error) bool {
 	var s *meta.Status
 	return errors.As(err, &s) && s.Reason == meta.ReasonNotFound && (s.Details == nil || s.Details.Kind == "")
 }
 
-func keepsOff(o *meta.Object, p names.Profile) bool {
+// autoupdateOff reports whether the object's annotation disables Reconcile.
+func autoupdateOff(o *meta.Object, p names.Profile) bool {
 	return o.Annotation(p.Wire(wellknown.RBACAutoupdate)) == "false"
 }
 
+// restoreRole adds the selectors or rules of want that have lacks. It compares
+// rules by the rights that they permit, not literally.
 func restoreRole(have, want *meta.Object) {
 	if selectors := want.List("aggregationRule", "clusterRoleSelectors"); len(selectors) > 0 {
 		there := have.List("aggregationRule", "clusterRoleSelectors")
@@ -101,13 +104,13 @@ func restoreRole(have, want *meta.Object) {
 		}
 		return
 	}
-	missing, _ := beyond(rulesOf(have), rulesOf(want))
+	missing, _ := uncovered(rulesOf(have), rulesOf(want))
 	if len(missing) > 0 {
 		have.Tree()["rules"] = append(have.List("rules"), rulesTree(compact(missing))...)
 	}
 }
 
-// compact joins single rights that differ in the verb alone.
+// compact merges rules that differ only in their verbs.
 func compact(rules []rule) []rule {
 	var out []rule
 	for _, r := range rules {
@@ -128,12 +131,12 @@ func compact(rules []rule) []rule {
 	return out
 }
 
-// restoreBinding also replaces a binding that refers to another role: a roleRef
-// cannot change.
+// restoreBinding is restore for bindings. If the binding refers to another role, it
+// deletes and recreates the binding, allowReason a roleRef is immutable.
 func restoreBinding(ctx context.Context, c client.Client, p names.Profile, r meta.GroupResource, want *meta.Object) error {
 	key := meta.Key{Namespace: want.Namespace(), Name: want.Name()}
 	have, err := c.Get(ctx, r, key)
-	if err == nil && !keepsOff(have, p) && !meta.Equal(have.Map("roleRef"), want.Map("roleRef")) {
+	if err == nil && !autoupdateOff(have, p) && !meta.Equal(have.Map("roleRef"), want.Map("roleRef")) {
 		if err := c.Delete(ctx, r, key, registry.DeleteOptions{UID: have.UID()}); err != nil && !meta.IsNotFound(err) {
 			return err
 		}
@@ -146,7 +149,7 @@ func restoreBinding(ctx context.Context, c client.Client, p names.Profile, r met
 	})
 }
 
-// union appends to a copy of a what of b it does not have.
+// union returns a copy of a with the elements of b that a lacks appended.
 func union(a, b []any) []any {
 	out := append([]any(nil), a...)
 	for _, v := range b {

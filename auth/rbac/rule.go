@@ -8,9 +8,9 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// rule is one rule of a role. "*" in Verbs, Groups and Resources stands for
-// all, "*/sub" in Resources for that sub-resource of everything, a "*" at the
-// end of a URL for every path that begins so. No Names: any name.
+// rule is a rule of a role. "*" in Verbs, Groups and Resources matches all;
+// "*/sub" in Resources matches the subresource of every resource; a "*" at the end
+// of a URL matches every path with that prefix. Empty Names match any name.
 type rule struct {
 	Verbs, Groups, Resources, Names []string
 	URLs                            []string
@@ -18,7 +18,7 @@ type rule struct {
 
 const all = "*"
 
-// allows reports whether the rule covers the action.
+// allows reports whether the rule permits the action.
 func (r *rule) allows(a *auth.Attributes) bool {
 	if !has(r.Verbs, a.Verb) {
 		return false
@@ -39,7 +39,8 @@ func has(list []string, word string) bool {
 	return false
 }
 
-// resource compares without joining resource and sub-resource.
+// resource reports whether Resources match a resource and its subresource. It does
+// not join them, which would allocate for each request.
 func (r *rule) resource(resource, sub string) bool {
 	for _, w := range r.Resources {
 		if w == all {
@@ -59,8 +60,8 @@ func (r *rule) resource(resource, sub string) bool {
 	return false
 }
 
-// urlMatches reports whether the URL of a rule covers a path, or the URL of
-// another rule. Any number of stars at its end are as good as one.
+// urlMatches reports whether the URL of a rule matches a path, or covers the URL of
+// another rule. Several stars at its end have the same meaning as a single star.
 func urlMatches(rule, path string) bool {
 	if rule == all || rule == path {
 		return true
@@ -68,7 +69,7 @@ func urlMatches(rule, path string) bool {
 	return strings.HasSuffix(rule, all) && strings.HasPrefix(path, strings.TrimRight(rule, all))
 }
 
-// rulesOf reads the field rules of a role; whatever is malformed grants nothing.
+// rulesOf parses the rules of a role. Malformed rules permit nothing.
 func rulesOf(role *meta.Object) []rule {
 	list := role.List("rules")
 	rules := make([]rule, 0, len(list))

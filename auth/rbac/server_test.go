@@ -21,8 +21,8 @@ import (
 
 const rbacPath = "/apis/rbac.authorization.k8s.io/v1/"
 
-// guarded is a server with RBAC in which alice may write roles and bindings of
-// the namespace default and get config maps there.
+// guarded is a server with RBAC. In the namespace default, alice may write roles
+// and bindings and get ConfigMaps. Tokens equal user names; root is a master.
 type guarded struct {
 	t *testing.T
 	*servertest.Server
@@ -47,6 +47,7 @@ func newGuarded(t *testing.T) guarded {
 	return g
 }
 
+// call sends a request without normalizing its path.
 func (g guarded) call(token, method, target, body, media string) (int, string) {
 	u, err := url.Parse("https://server" + target)
 	require.NoError(g.t, err)
@@ -65,14 +66,15 @@ func (g guarded) call(token, method, target, body, media string) (int, string) {
 	return resp.StatusCode, string(data)
 }
 
+// must sends a request and requires a response code.
 func (g guarded) must(code int, token, method, target, body string) {
 	g.t.Helper()
 	got, answer := g.call(token, method, target, body, "application/json")
 	require.Equal(g.t, code, got, answer)
 }
 
-// Whatever way the rights come in.
-func TestNoWayToEscalate(t *testing.T) {
+// TestNoRequestEscalates tries to grant rights by every kind of write.
+func TestNoRequestEscalates(t *testing.T) {
 	g := newGuarded(t)
 	const (
 		secrets = `{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}`
@@ -120,7 +122,7 @@ func TestNoWayToEscalate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			code, answer := g.call("alice", tt.method, tt.target, tt.body, tt.media)
 			if tt.name == "bind cluster-admin" {
-				assert.Equal(t, 404, code, answer) // there is no such role, and no right to bind it
+				assert.Equal(t, 404, code, answer) // the role does not exist, and alice may not bind it
 				return
 			}
 			assert.Equal(t, 403, code, answer)
@@ -130,8 +132,9 @@ func TestNoWayToEscalate(t *testing.T) {
 	g.must(404, "carol", "GET", "/api/v1/namespaces/default/secrets/s", "")
 }
 
-// A ClusterRole that is made of others could come to hold anything.
-func TestAggregationTakesEveryRight(t *testing.T) {
+// TestAggregationRequiresAllRights: the rules of an aggregated ClusterRole can
+// grow to anything.
+func TestAggregationRequiresAllRights(t *testing.T) {
 	g := newGuarded(t)
 	g.must(201, "root", "POST", rbacPath+"clusterroles", `{"metadata":{"name":"cw"},"rules":[{"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles"],"verbs":["create","update","patch","get"]}]}`)
 	g.must(201, "root", "POST", rbacPath+"clusterrolebindings", `{"metadata":{"name":"cw"},"roleRef":{"kind":"ClusterRole","name":"cw"},"subjects":[{"kind":"User","name":"carol"}]}`)
@@ -143,7 +146,7 @@ func TestAggregationTakesEveryRight(t *testing.T) {
 	g.must(403, "carol", "PUT", rbacPath+"clusterroles/y", `{"metadata":{"name":"y"}}`)
 }
 
-func TestDeletedBindingStopsAtOnce(t *testing.T) {
+func TestDeletedBindingHasNoEffectOnNextRequest(t *testing.T) {
 	g := newGuarded(t)
 	for range 20 {
 		g.must(404, "alice", "GET", "/api/v1/namespaces/default/configmaps/none", "")
@@ -153,8 +156,8 @@ func TestDeletedBindingStopsAtOnce(t *testing.T) {
 	}
 }
 
-// No spelling of a path leads around authorization.
-func TestPathTricks(t *testing.T) {
+// TestPathSpellingsDoNotBypassAuthorization requests a secret by unusual paths.
+func TestPathSpellingsDoNotBypassAuthorization(t *testing.T) {
 	g := newGuarded(t)
 	g.must(201, "root", "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"s"},"stringData":{"k":"hidden"}}`)
 	g.must(201, "root", "POST", rbacPath+"clusterroles", `{"metadata":{"name":"u"},"rules":[{"nonResourceURLs":["/api/v1/namespaces/default/configmaps/*","/healthz/*","//*","/./*"],"verbs":["get"]}]}`)

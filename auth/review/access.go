@@ -11,7 +11,10 @@ import (
 	"orch.io/controlplane/registry/builtin"
 )
 
-// Access returns the kinds that ask what somebody may do, which a is asked.
+// Access returns the kinds of access reviews: SubjectAccessReview,
+// LocalSubjectAccessReview, SelfSubjectAccessReview and SelfSubjectRulesReview. The
+// authorizer a answers them. If it is no auth.RuleLister, SelfSubjectRulesReview
+// reports that its rules are incomplete.
 func Access(a auth.Authorizer) []*registry.Kind {
 	r := reviewer{a}
 	return builtin.Reviews(builtin.Answers{
@@ -20,11 +23,10 @@ func Access(a auth.Authorizer) []*registry.Kind {
 	})
 }
 
-// reviewer answers reviews whose spec was checked.
+// reviewer answers access reviews. The kinds' validation has checked their specs.
 type reviewer struct{ authorizer auth.Authorizer }
 
-// subject answers a SubjectAccessReview. The user has the groups that the spec
-// names and no others.
+// subject answers a SubjectAccessReview. The user has only the groups in the spec.
 func (r reviewer) subject(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	u := &auth.User{
 		Name:   call.Object.String("spec", "user"),
@@ -48,8 +50,9 @@ func (r reviewer) selfSubject(ctx context.Context, call *registry.Call) (*meta.O
 	return r.answer(ctx, call, call.User), nil
 }
 
+// answer returns a copy of the review with the authorizer's decision in its status.
 func (r reviewer) answer(ctx context.Context, call *registry.Call, u *auth.User) *meta.Object {
-	a, unread := action(call.Object, u)
+	a, ignored := action(call.Object, u)
 	d, reason, err := r.authorizer.Authorize(ctx, a)
 	status := map[string]any{"allowed": d == auth.Allow}
 	if d == auth.Deny {
@@ -62,7 +65,7 @@ func (r reviewer) answer(ctx context.Context, call *registry.Call, u *auth.User)
 	if err != nil {
 		faults = append(faults, err.Error())
 	}
-	if faults = append(faults, unread...); len(faults) > 0 {
+	if faults = append(faults, ignored...); len(faults) > 0 {
 		status["evaluationError"] = strings.Join(faults, "; ")
 	}
 	out := call.Object.Clone()
@@ -70,9 +73,9 @@ func (r reviewer) answer(ctx context.Context, call *registry.Call, u *auth.User)
 	return out
 }
 
-// action is what a review asks about. The texts say which of its selectors could
-// not be read, wholly or in part; the action is then of what could.
-func action(o *meta.Object, u *auth.User) (a auth.Attributes, unread []string) {
+// action returns the action in a review's spec. If a selector is invalid, the action
+// has only its valid requirements, and ignored has a message.
+func action(o *meta.Object, u *auth.User) (a auth.Attributes, ignored []string) {
 	if o.Map("spec", "nonResourceAttributes") != nil {
 		at := func(field string) string { return o.String("spec", "nonResourceAttributes", field) }
 		return auth.Attributes{User: u, Verb: at("verb"), Path: at("path")}, nil
@@ -95,18 +98,19 @@ func action(o *meta.Object, u *auth.User) (a auth.Attributes, unread []string) {
 		*s.to = text
 		switch {
 		case err != nil && text != "":
-			unread = append(unread, "spec.resourceAttributes."+s.field+" partially ignored due to parse error")
+			ignored = append(ignored, "spec.resourceAttributes."+s.field+" partially ignored due to parse error")
 		case err != nil:
-			unread = append(unread, "spec.resourceAttributes."+s.field+" ignored due to parse error")
+			ignored = append(ignored, "spec.resourceAttributes."+s.field+" ignored due to parse error")
 		}
 	}
-	return a, unread
+	return a, ignored
 }
 
-// errPart says that a requirement is none that a selector can express.
-var errPart = errors.New("a requirement cannot be read")
+// errPart is the error of a selector with an invalid requirement.
+var errPart = errors.New("invalid requirement")
 
-// fieldSelector returns a field selector as the query parameter has it.
+// fieldSelector returns a field selector in the format of the query parameter. If a
+// requirement is invalid, it returns the others and an error.
 func fieldSelector(o *meta.Object) (string, error) {
 	if raw := o.String("rawSelector"); raw != "" {
 		s, err := meta.ParseFieldSelector(raw)
@@ -128,10 +132,11 @@ func fieldSelector(o *meta.Object) (string, error) {
 	return strings.Join(terms, ","), err
 }
 
-// escapeField escapes what would end the value of a field selector's term.
+// escapeField escapes characters that end the value of a field selector's term.
 var escapeField = strings.NewReplacer(`\`, `\\`, ",", `\,`, "=", `\=`)
 
-// labelSelector returns a label selector as the query parameter has it.
+// labelSelector returns a label selector in the format of the query parameter. If a
+// requirement is invalid, it returns the others and an error.
 func labelSelector(o *meta.Object) (string, error) {
 	if raw := o.String("rawSelector"); raw != "" {
 		s, err := meta.ParseLabelSelector(raw)
@@ -150,8 +155,8 @@ func labelSelector(o *meta.Object) (string, error) {
 	return s.String(), err
 }
 
-// selfSubjectRules answers a SelfSubjectRulesReview: what the caller may do in a
-// namespace, as far as the authorizer can list it.
+// selfSubjectRules answers a SelfSubjectRulesReview with the rules of the caller in a
+// namespace.
 func (r reviewer) selfSubjectRules(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	if call.User == nil {
 		return nil, meta.BadRequest("no user present on request")
@@ -181,8 +186,8 @@ func (r reviewer) selfSubjectRules(ctx context.Context, call *registry.Call) (*m
 	return out, nil
 }
 
-// fields makes an object of pairs of a name and a list; empty lists but the
-// first are left out.
+// fields returns a JSON object with pairs of a name and a []string. It omits empty
+// lists, except the first.
 func fields(pairs ...any) map[string]any {
 	m := map[string]any{}
 	for i := 0; i < len(pairs); i += 2 {

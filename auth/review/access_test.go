@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-func TestAccess(t *testing.T) {
+func TestAccessReviewReturnsDecision(t *testing.T) {
 	var asked auth.Attributes
 	decision, reason, fault := auth.NoOpinion, "", error(nil)
 	r := review.New(auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
@@ -47,9 +47,9 @@ func TestAccess(t *testing.T) {
 	assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
 }
 
-// TestAccessSelectors: what the selectors of a question become, and what is said
-// of those that cannot be read.
-func TestAccessSelectors(t *testing.T) {
+// TestAccessReviewSelectors checks the selectors of the action, and the messages for
+// invalid requirements.
+func TestAccessReviewSelectors(t *testing.T) {
 	part := func(key, operator string, values ...any) map[string]any {
 		return map[string]any{"key": key, "operator": operator, "values": values}
 	}
@@ -89,7 +89,7 @@ func TestAccessSelectors(t *testing.T) {
 	}
 }
 
-func TestAccessRules(t *testing.T) {
+func TestSelfSubjectRulesReviewReturnsRules(t *testing.T) {
 	call := &registry.Call{User: &auth.User{Name: "root", Groups: []string{auth.Masters}}, Object: meta.NewObject(map[string]any{"spec": map[string]any{"namespace": "ns"}})}
 	out, err := review.New(auth.Chain(auth.Superuser(auth.Masters))).SelfSubjectRules(context.Background(), call)
 	require.NoError(t, err)

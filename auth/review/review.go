@@ -1,5 +1,5 @@
-// Package review answers the kinds that ask who somebody is and what they may do:
-// TokenReview, SelfSubjectReview and the access reviews.
+// Package review implements the review kinds, which query the server's authenticator
+// and authorizer: TokenReview, SelfSubjectReview and the access reviews.
 package review
 
 import (
@@ -16,13 +16,14 @@ import (
 
 const badToken = "invalid bearer token"
 
-// Identity returns the kinds that ask who somebody is: SelfSubjectReview, and
-// TokenReview, which asks t whose a token is. audiences are those of the API, which
-// tokens without audiences are for.
+// Identity returns the kinds TokenReview and SelfSubjectReview. t authenticates the
+// tokens of TokenReviews. audiences are the audiences of the API: a TokenReview
+// without audiences, and a token whose authenticator returns none, is for them.
 func Identity(t auth.TokenAuthenticator, audiences []string) []*registry.Kind {
 	return builtin.Reviews(builtin.Answers{TokenReview: token(t, audiences), SelfSubjectReview: selfSubject(time.Now)})
 }
 
+// token answers TokenReviews. It does not return an authenticator's internal errors.
 func token(t auth.TokenAuthenticator, audiences []string) registry.Act {
 	return func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 		text := call.Object.String("spec", "token")
@@ -55,7 +56,8 @@ func token(t auth.TokenAuthenticator, audiences []string) registry.Act {
 	}
 }
 
-// explain says why a token is not good, as far as the asker may know.
+// explain returns the status.error of a refused token. It has the reasons of
+// auth.TokenError only, because other errors may contain internal details.
 func explain(err error) string {
 	var why []string
 	var walk func(error)
@@ -80,11 +82,11 @@ func explain(err error) string {
 	return text + "]"
 }
 
-// selfSubject answers a SelfSubjectReview: the caller.
+// selfSubject answers SelfSubjectReviews with the caller's user info.
 func selfSubject(now func() time.Time) registry.Act {
 	return func(_ context.Context, call *registry.Call) (*meta.Object, error) {
 		if call.User == nil {
-			return nil, meta.BadRequest("nobody is asking")
+			return nil, meta.BadRequest("no user present on request")
 		}
 		answer := empty(call)
 		answer.SetTime(now(), "metadata", "creationTimestamp")
@@ -93,15 +95,14 @@ func selfSubject(now func() time.Time) registry.Act {
 	}
 }
 
-// empty returns an object of the kind of the call's; what else the caller sent
-// is no part of the answer.
+// empty returns an object that has only the kind and apiVersion of the request.
 func empty(call *registry.Call) *meta.Object {
 	return meta.NewObject(map[string]any{
 		"apiVersion": call.Object.APIVersion(), "kind": call.Object.Kind(), "metadata": map[string]any{},
 	})
 }
 
-// userInfo returns the JSON tree of a user as the API writes it.
+// userInfo returns the JSON of a user in the API's format.
 func userInfo(u *auth.User) map[string]any {
 	tree := map[string]any{}
 	if u.Name != "" {

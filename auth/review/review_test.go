@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// strict knows one token, for the audience vault.
+// strict accepts a single token, for the audience vault.
 type strict struct{ auth.Authenticator }
 
 func (strict) AuthenticateToken(_ context.Context, token string, audiences []string) (*auth.User, []string, error) {
@@ -34,7 +34,7 @@ func (strict) AuthenticateToken(_ context.Context, token string, audiences []str
 	return &auth.User{Name: "robot", Extra: map[string][]string{"k": {"v"}}}, []string{"vault"}, nil
 }
 
-func TestToken(t *testing.T) {
+func TestTokenReviewReturnsUser(t *testing.T) {
 	file, err := tokenfile.Parse(strings.NewReader("a,alice,1,devs\n"))
 	require.NoError(t, err)
 	answer := review.Token(auth.Union(file, strict{}), []string{"api"})
@@ -59,7 +59,7 @@ func TestToken(t *testing.T) {
 	assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
 }
 
-func TestSelfSubject(t *testing.T) {
+func TestSelfSubjectReviewReturnsCaller(t *testing.T) {
 	answer := review.SelfSubject(func() time.Time { return time.Unix(0, 0) })
 	o, err := answer(context.Background(), &registry.Call{Object: meta.NewObject(map[string]any{"apiVersion": "x/v1", "kind": "SelfSubjectReview",
 		"metadata": map[string]any{"name": "n", "labels": map[string]any{"a": "b"}}}),
@@ -73,7 +73,7 @@ func TestSelfSubject(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// The kinds of a server that asks the methods of its callers about a token.
+// A TokenReview that a token file answers.
 func ExampleIdentity() {
 	file, _ := tokenfile.Parse(strings.NewReader("secret,alice,1\n"))
 	for _, k := range review.Identity(auth.Union(file), []string{"api"}) {
@@ -86,7 +86,7 @@ func ExampleIdentity() {
 	// Output: true alice [api]
 }
 
-// What the authorizer of a server says of somebody, as a review tells it.
+// A SubjectAccessReview that an authorizer answers.
 func ExampleAccess() {
 	for _, k := range review.Access(auth.Superuser("ops")) {
 		if k.Kind != "SubjectAccessReview" {

@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Types that the controllers follow.
+// Resources that the controllers watch.
 var (
 	namespaceType = meta.GroupResource{Resource: "namespaces"}
 	accountType   = meta.GroupResource{Resource: "serviceaccounts"}
@@ -25,11 +25,11 @@ var (
 	configMapType = meta.GroupResource{Resource: "configmaps"}
 )
 
-// defaultAccount is the account that every active namespace has.
+// defaultAccount is the name of the service account in every active namespace.
 const defaultAccount = "default"
 
-// DefaultAccounts returns the controller that gives every active namespace its account
-// named default.
+// DefaultAccounts returns a controller that creates the service account "default"
+// in every active namespace.
 func DefaultAccounts() client.Controller {
 	return perNamespace("serviceaccount", accountType, defaultAccount, func(ctx context.Context, c client.Client, namespace string) error {
 		obj := meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
@@ -39,15 +39,15 @@ func DefaultAccounts() client.Controller {
 	})
 }
 
-// RootCA returns the controller that keeps a ConfigMap with the authorities of the
-// server, in PEM, in every active namespace.
+// RootCA returns a controller that maintains a ConfigMap with the server's CA
+// certificates in every active namespace. authorities is PEM.
 func RootCA(p names.Profile, authorities []byte) client.Controller {
 	name := p.Wire(wellknown.RootCAConfigMap)
 	return perNamespace("root-ca-cert-publisher", configMapType, name, func(ctx context.Context, c client.Client, namespace string) error {
 		data := map[string]any{"ca.crt": string(authorities)}
 		_, err := c.Create(ctx, configMapType, meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{"name": name, "namespace": namespace, "annotations": map[string]any{
-				p.Wire(wellknown.Description): "The authorities that a client of this server's own addresses verifies it with.",
+				p.Wire(wellknown.Description): "CA certificates that verify connections to this server's own addresses.",
 			}}, "data": data}))
 		if !meta.IsAlreadyExists(err) {
 			return err
@@ -60,8 +60,9 @@ func RootCA(p names.Profile, authorities []byte) client.Controller {
 	})
 }
 
-// perNamespace is a controller that keeps one object in every active namespace. Its
-// keys are namespaces.
+// perNamespace returns a controller that calls ensure for every active namespace,
+// when the namespace or the object with the name changes. ensure creates or updates
+// the object. The keys of the controller are names of namespaces.
 func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ctx context.Context, c client.Client, namespace string) error) client.Controller {
 	return client.Controller{
 		Name:     loop,
@@ -85,76 +86,80 @@ func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ct
 			if err == nil {
 				err = ensure(ctx, c, namespace)
 			}
-			if meta.IsAlreadyExists(err) || meta.IsNotFound(err) || ended(err) {
-				return 0, nil // another change tells of what comes next
+			if meta.IsAlreadyExists(err) || meta.IsNotFound(err) || namespaceTerminating(err) {
+				return 0, nil // the object exists, or a namespace event follows
 			}
 			return 0, err
 		},
 	}
 }
 
-// ended reports whether a write failed because its namespace is going.
-func ended(err error) bool {
+// namespaceTerminating reports whether a write failed because its namespace is
+// terminating.
+func namespaceTerminating(err error) bool {
 	var s *meta.Status
 	return errors.As(err, &s) && s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c meta.StatusCause) bool {
 		return c.Reason == meta.CauseNSTerminating
 	})
 }
 
-// Secrets returns the controller that fills the Secrets of the token type with a
-// token, the namespace and the authorities of the server, and removes those whose
-// account is gone, is another one of the same name, or does not come soon.
+// Secrets returns a controller that adds a token, the namespace and the server's CA
+// certificates to Secrets of the service account token type. It deletes such a
+// Secret if its account was deleted or recreated, or if no account exists a few
+// seconds after the Secret was created. authorities is PEM.
 func (t *Tokens) Secrets(authorities []byte) client.Controller {
 	s := &secrets{tokens: t, authorities: base64.StdEncoding.EncodeToString(authorities), wire: t.config.Names.Wire}
 	s.forget()
 	return client.Controller{
 		Name:     "serviceaccount-token",
 		Types:    []meta.GroupResource{secretType, accountType},
-		MapEvent: s.observe, Forget: s.forget, Reconcile: s.reconcile,
+		MapEvent: s.mapEvent, Forget: s.forget, Reconcile: s.reconcile,
 	}
 }
 
-// secrets is the state of the controller; of is used by observe and forget alone.
+// secrets is the state of the controller. Only mapEvent and forget, which the
+// controller calls one after the other, use byAccount; so it needs no lock.
 type secrets struct {
 	tokens      *Tokens
 	authorities string // base64
 	wire        func(string) string
-	of          map[meta.Key]map[string]bool // account to the names of its secrets
+	byAccount   map[meta.Key]map[string]bool // account to the names of its token secrets
 }
 
-func (s *secrets) forget() { s.of = map[meta.Key]map[string]bool{} }
+func (s *secrets) forget() { s.byAccount = map[meta.Key]map[string]bool{} }
 
-// observe returns keys "namespace/secret", and "namespace/secret/account" for a
-// secret that is gone from an account.
-func (s *secrets) observe(c client.Event) []string {
+// mapEvent returns the keys to reconcile after an event: "namespace/secret", and
+// "namespace/secret/account" if a secret of the account was deleted.
+func (s *secrets) mapEvent(c client.Event) []string {
 	ns := c.Key.Namespace + "/"
 	if c.Resource == accountType {
 		var keys []string
-		for name := range maps.Keys(s.of[c.Key]) {
+		for name := range maps.Keys(s.byAccount[c.Key]) {
 			keys = append(keys, ns+name)
 		}
 		return keys
 	}
-	was, is := s.account(c.Old), s.account(c.Object)
-	if was != "" && was != is {
-		delete(s.of[meta.Key{Namespace: c.Key.Namespace, Name: was}], c.Key.Name)
+	old, account := s.account(c.Old), s.account(c.Object)
+	if old != "" && old != account {
+		delete(s.byAccount[meta.Key{Namespace: c.Key.Namespace, Name: old}], c.Key.Name)
 	}
 	var keys []string
-	if is != "" {
-		k := meta.Key{Namespace: c.Key.Namespace, Name: is}
-		if s.of[k] == nil {
-			s.of[k] = map[string]bool{}
+	if account != "" {
+		k := meta.Key{Namespace: c.Key.Namespace, Name: account}
+		if s.byAccount[k] == nil {
+			s.byAccount[k] = map[string]bool{}
 		}
-		s.of[k][c.Key.Name] = true
+		s.byAccount[k][c.Key.Name] = true
 		keys = append(keys, ns+c.Key.Name)
 	}
-	if c.Object == nil && was != "" {
-		keys = append(keys, ns+c.Key.Name+"/"+was)
+	if c.Object == nil && old != "" {
+		keys = append(keys, ns+c.Key.Name+"/"+old)
 	}
 	return keys
 }
 
-// account returns the account that a secret is a token of, or "".
+// account returns the name of a token secret's account, or "" if o is nil or no
+// token secret.
 func (s *secrets) account(o *meta.Object) string {
 	if o == nil || o.String("type") != s.wire(wellknown.SecretServiceToken) {
 		return ""
@@ -179,12 +184,12 @@ func (s *secrets) reconcile(ctx context.Context, c client.Client, key string) (t
 	return again, err
 }
 
-// accountGrace is how long a secret waits for its account: the two may be made
-// together, in any order.
+// accountGrace is how long a secret may exist before its account: a client may
+// create both together, in any order.
 const accountGrace = 5 * time.Second
 
-// fill puts into a secret what it lacks, or removes it if its account is not
-// there, or says when to look for that again.
+// fill adds the missing data to a token secret, or deletes the secret if its
+// account does not exist. again is the time until the next attempt, or zero.
 func (s *secrets) fill(ctx context.Context, c client.Client, k meta.Key) (again time.Duration, err error) {
 	o, err := c.Get(ctx, secretType, k)
 	if err != nil {
@@ -221,10 +226,10 @@ func (s *secrets) fill(ctx context.Context, c client.Client, k meta.Key) (again 
 	return 0, err
 }
 
-// unlink takes a secret that is gone out of the list of its account.
+// unlink removes a deleted secret from the field secrets of its account.
 func (s *secrets) unlink(ctx context.Context, c client.Client, account meta.Key, secret string) error {
 	if _, err := c.Get(ctx, secretType, meta.Key{Namespace: account.Namespace, Name: secret}); err == nil {
-		return nil // there again
+		return nil // the secret was created again
 	}
 	_, err := c.Update(ctx, accountType, account, "", func(o *meta.Object) error {
 		var left []any

@@ -18,9 +18,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-func TestControllers(t *testing.T) { synctest.Test(t, loops) }
+func TestControllersMaintainObjects(t *testing.T) { synctest.Test(t, testControllers) }
 
-func loops(t *testing.T) {
+func testControllers(t *testing.T) {
 	ctx := context.Background()
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func loops(t *testing.T) {
 		require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: "ns", Name: name}, registry.DeleteOptions{}))
 	}
 	put("namespaces", map[string]any{"kind": "Namespace", "metadata": map[string]any{"name": "ns"}})
-	for range 2 { // made, and made again
+	for range 2 { // created, and created again after the deletion
 		_, err = get("serviceaccounts", "default")
 		require.NoError(t, err)
 		ca, err := get("configmaps", "kube-root-ca.crt")
@@ -76,7 +76,7 @@ func loops(t *testing.T) {
 	drop("secrets", "t")
 	account, err := get("serviceaccounts", "robot")
 	require.NoError(t, err)
-	assert.Empty(t, account.List("secrets"), "the reference goes with the secret")
+	assert.Empty(t, account.List("secrets"), "the account no longer refers to the deleted secret")
 	_, _, err = tokens.AuthenticateToken(ctx, string(token), nil)
 	require.Error(t, err, "a token ends with its secret")
 
@@ -86,9 +86,9 @@ func loops(t *testing.T) {
 	require.NoError(t, err)
 	drop("serviceaccounts", "robot")
 	_, err = get("secrets", "t2")
-	assert.True(t, meta.IsNotFound(err), "a secret goes with its account")
+	assert.True(t, meta.IsNotFound(err), "the secret is deleted with its account")
 	require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ns"}, registry.DeleteOptions{}))
 	w.Settle()
 	_, err = c.Get(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ns"})
-	assert.True(t, meta.IsNotFound(err), "nothing is made in a namespace that goes")
+	assert.True(t, meta.IsNotFound(err), "no object is created in a terminating namespace")
 }

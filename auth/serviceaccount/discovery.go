@@ -18,20 +18,21 @@ const (
 	KeySetPath        = "/openid/v1/jwks"
 )
 
-// Discovery returns the handlers by path of the documents from which others
-// learn to verify tokens: the issuer's configuration and its public keys. It
-// fails if the first issuer is no https address, which the documents need.
+// Discovery returns the handlers, by path, of the OpenID Connect discovery
+// documents with which others verify tokens: the issuer's configuration and its public
+// keys. It returns an error if the first issuer or the address of the key set is not
+// an https URL.
 func (t *Tokens) Discovery() (map[string]http.Handler, error) {
 	issuer, err := url.Parse(t.config.Issuers[0])
 	if err != nil || issuer.Scheme != "https" || issuer.Host == "" || issuer.RawQuery != "" || issuer.Fragment != "" {
-		return nil, fmt.Errorf("serviceaccount: the issuer %q is no https address, it cannot be discovered", t.config.Issuers[0])
+		return nil, fmt.Errorf("serviceaccount: issuer %q must be an https URL to serve discovery documents", t.config.Issuers[0])
 	}
 	keysAt := t.config.JWKSURL
 	if keysAt == "" {
 		keysAt = strings.TrimSuffix(t.config.Issuers[0], "/") + KeySetPath
 	}
 	if u, err := url.Parse(keysAt); err != nil || u.Scheme != "https" {
-		return nil, errors.New("serviceaccount: the address of the key set is no https address")
+		return nil, errors.New("serviceaccount: JWKSURL must be an https URL")
 	}
 	algs := make([]string, 0, len(t.algs))
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
@@ -60,6 +61,7 @@ func (t *Tokens) Discovery() (map[string]http.Handler, error) {
 	}, nil
 }
 
+// document returns a handler for GET and HEAD of a constant document.
 func document(mediaType string, body []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

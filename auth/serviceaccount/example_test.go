@@ -12,9 +12,9 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Service accounts without the rest of what package access sets up: tokens signed with
-// a key from a store of secrets, an account in every namespace, and the authorities of
-// the server beside it.
+// A server with service accounts but without package access: tokens signed with a
+// stored key, a default account in each namespace, and a ConfigMap with the
+// server's CA certificates.
 func ExampleTokens_Subresource() {
 	ctx := context.Background()
 	_, stored, err := serviceaccount.NewKeyPEM()

@@ -19,28 +19,28 @@ import (
 	"orch.io/controlplane/internal/pki"
 )
 
-// minRSA is the length in bits that an RSA key needs at least.
+// minRSA is the minimum length of an RSA key in bits.
 const minRSA = 2048
 
-// Key is a key of an issuer of tokens: one that verifies, and signs too if it
-// is private.
+// Key is an issuer's key. Every Key verifies tokens; a private key also signs them.
 type Key struct {
-	ID      string // digest of the public key
+	ID      string // base64url SHA-256 digest of the public key; the key id in tokens
 	public  crypto.PublicKey
-	private crypto.Signer // nil: verifies only
+	private crypto.Signer // nil for a public key
 	alg     jose.SignatureAlgorithm
 }
 
 // Private reports whether the key can sign.
 func (k Key) Private() bool { return k.private != nil }
 
-// GenerateKey returns a new private key.
+// GenerateKey returns a new private ECDSA P-256 key.
 func GenerateKey() (Key, error) {
 	k, _, err := NewKeyPEM()
 	return k, err
 }
 
-// NewKeyPEM returns a new private key, also as a PEM block to keep.
+// NewKeyPEM returns a new private ECDSA P-256 key, and the key as a PEM block that
+// ParseKeys reads.
 func NewKeyPEM() (Key, []byte, error) {
 	raw, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -54,7 +54,8 @@ func NewKeyPEM() (Key, []byte, error) {
 	return k, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
 }
 
-// newKey returns the Key around a private or public RSA or ECDSA key.
+// newKey returns the Key for a private or public RSA or ECDSA key. It checks the
+// length or the curve.
 func newKey(key any) (Key, error) {
 	k := Key{public: key}
 	if s, ok := key.(crypto.Signer); ok {
@@ -66,7 +67,7 @@ func newKey(key any) (Key, error) {
 	switch p := k.public.(type) {
 	case *rsa.PublicKey:
 		if p.N.BitLen() < minRSA {
-			return Key{}, fmt.Errorf("serviceaccount: an RSA key of %d bits, %d are needed", p.N.BitLen(), minRSA)
+			return Key{}, fmt.Errorf("serviceaccount: RSA key has %d bits, at least %d are required", p.N.BitLen(), minRSA)
 		}
 		k.alg = jose.RS256
 	case *ecdsa.PublicKey:
@@ -108,8 +109,9 @@ func LoadKeys(paths ...string) ([]Key, error) {
 	return keys, nil
 }
 
-// ParseKeys returns the keys of PEM blocks: private keys, public keys and those
-// in certificates; one at least. Other blocks are skipped.
+// ParseKeys returns the private keys, the public keys and the public keys of
+// certificates in PEM data. It skips other blocks, and returns an error if there is
+// no key.
 func ParseKeys(data []byte) ([]Key, error) {
 	var keys []Key
 	for {
@@ -132,11 +134,13 @@ func ParseKeys(data []byte) ([]Key, error) {
 		keys = append(keys, k)
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("serviceaccount: no key in the PEM data")
+		return nil, errors.New("serviceaccount: PEM data has no key")
 	}
 	return keys, nil
 }
 
+// parseBlock returns the key of a PEM block, or nil if the block has an unknown
+// type.
 func parseBlock(b *pem.Block) (any, error) {
 	if err := pki.CheckPrivateKey(b.Bytes); err != nil && b.Type != "CERTIFICATE" {
 		return nil, err
@@ -162,12 +166,12 @@ func parseBlock(b *pem.Block) (any, error) {
 	return nil, nil
 }
 
-// signer returns what signs with k.
+// signer returns a signer with the private key k.
 func (k Key) signer() (jose.Signer, error) {
 	return jose.NewSigner(jose.SigningKey{Algorithm: k.alg, Key: jose.JSONWebKey{Key: k.private, KeyID: k.ID}}, nil)
 }
 
-// jwk returns the public half.
+// jwk returns the public key as a JSON Web Key.
 func (k Key) jwk() jose.JSONWebKey {
 	return jose.JSONWebKey{Key: k.public, KeyID: k.ID, Algorithm: string(k.alg), Use: "sig"}
 }

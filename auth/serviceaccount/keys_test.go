@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/internal/pkitest"
 )
 
-func TestLongKeys(t *testing.T) {
+func TestLongKeysAreRefused(t *testing.T) {
 	_, err := serviceaccount.NewKey(pkitest.PublicKey(1_000_000))
 	assert.ErrorContains(t, err, "an RSA key of 1000000 bits")
 	key := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: pkitest.PrivateKey(8192, 16384)})

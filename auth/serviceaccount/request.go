@@ -15,18 +15,18 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// The bounds of the lifetime that a request may ask for, in seconds.
+// The bounds of spec.expirationSeconds.
 const (
 	minTokenSeconds = 10 * 60
 	maxTokenSeconds = 1 << 32
 )
 
-// request answers a POST to the sub-resource token of a service account: the
-// request with the token in its status. Errors are *meta.Status.
+// request answers a POST to the subresource token of a service account. The answer
+// is the TokenRequest with the token in its status. Errors are *meta.Status.
 func (t *Tokens) request(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	group := meta.GroupKind{Group: call.Names.Group(wellknown.GroupAuthentication), Kind: "TokenRequest"}
 	req := call.Object.Clone()
-	if err := agrees(req, call.Key, group); err != nil {
+	if err := checkBody(req, call.Key, group); err != nil {
 		return nil, err
 	}
 	accounts := meta.GroupResource{Resource: "serviceaccounts"}
@@ -34,7 +34,7 @@ func (t *Tokens) request(ctx context.Context, call *registry.Call) (*meta.Object
 	if err != nil {
 		return nil, err
 	}
-	audiences, seconds, err := t.wanted(req, group, call.Warn)
+	audiences, seconds, err := t.parameters(req, group, call.Warn)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func (t *Tokens) request(ctx context.Context, call *registry.Call) (*meta.Object
 	return out, nil
 }
 
-// owned is the entry of the fields that the caller set, and of the lifetime,
-// which has a default.
+// owned returns the managedFields entry of the caller. It has the fields of the
+// request, and spec.expirationSeconds, which defaulting sets if the caller does not.
 func owned(call *registry.Call, now time.Time) map[string]any {
 	leaf := map[string]any{}
 	fields := map[string]any{"f:expirationSeconds": leaf}
@@ -94,8 +94,8 @@ func owned(call *registry.Call, now time.Time) map[string]any {
 		"time": meta.FormatTime(now), "fieldsType": "FieldsV1", "fieldsV1": all, "subresource": call.Subresource}
 }
 
-// agrees checks that the body is a TokenRequest for the account in the path.
-func agrees(req *meta.Object, key meta.Key, k meta.GroupKind) error {
+// checkBody checks that the body is a TokenRequest for the account in the path.
+func checkBody(req *meta.Object, key meta.Key, k meta.GroupKind) error {
 	gv := meta.ParseAPIVersion(req.APIVersion())
 	if req.Kind() != k.Kind || gv.Group != k.Group {
 		return meta.BadRequest("the body is no %s: %s, Kind=%s", k, req.APIVersion(), req.Kind())
@@ -110,8 +110,9 @@ func agrees(req *meta.Object, key meta.Key, k meta.GroupKind) error {
 	return nil
 }
 
-// wanted returns the audiences and the lifetime in seconds that the token gets.
-func (t *Tokens) wanted(req *meta.Object, k meta.GroupKind, warn func(string)) ([]string, int64, error) {
+// parameters returns the audiences and the lifetime in seconds of the token. It
+// reduces the lifetime to MaxExpiration and calls warn, which may be nil.
+func (t *Tokens) parameters(req *meta.Object, k meta.GroupKind, warn func(string)) ([]string, int64, error) {
 	audiences := req.Strings("spec", "audiences")
 	if len(audiences) != len(req.List("spec", "audiences")) {
 		return nil, 0, meta.BadRequest("spec.audiences must be strings")
@@ -152,18 +153,19 @@ func isNumber(v any) bool {
 	return false
 }
 
-// bind adds the object that the token is to be bound to.
+// bind sets the claims for spec.boundObjectRef. It returns an error if the object
+// does not exist, has another uid, or has a kind that tokens cannot be bound to.
 func (t *Tokens) bind(ctx context.Context, req *meta.Object, c *private) error {
 	get := func(field string) string { return req.String("spec", "boundObjectRef", field) }
 	r := ref{Name: get("name")}
-	get1 := func(resource, namespace string) (*meta.Object, error) {
+	lookup := func(resource, namespace string) (*meta.Object, error) {
 		gr := meta.GroupResource{Resource: resource}
 		if r.Name == "" {
 			return nil, meta.BadRequest("spec.boundObjectRef.name is required")
 		}
 		o, err := t.config.Client.Get(ctx, gr, meta.Key{Namespace: namespace, Name: r.Name})
 		if meta.IsNotFound(err) {
-			err = meta.NotFound(gr, r.Name) // also on a server without that kind
+			err = meta.NotFound(gr, r.Name) // the same message if the server does not serve the kind
 		}
 		return o, err
 	}
@@ -172,15 +174,15 @@ func (t *Tokens) bind(ctx context.Context, req *meta.Object, c *private) error {
 	gv := meta.ParseAPIVersion(get("apiVersion"))
 	switch kind := get("kind"); {
 	case gv.Group == "" && kind == "Pod":
-		if o, err = get1("pods", c.Namespace); err == nil {
+		if o, err = lookup("pods", c.Namespace); err == nil {
 			c.Pod = &r
 			err = t.bindPod(ctx, o, c)
 		}
 	case gv.Group == "" && kind == "Secret":
-		o, err = get1("secrets", c.Namespace)
+		o, err = lookup("secrets", c.Namespace)
 		c.Secret = &r
 	case gv.Group == "" && kind == "Node":
-		o, err = get1("nodes", "")
+		o, err = lookup("nodes", "")
 		c.Node = &r
 	default:
 		return meta.BadRequest("cannot bind a token to an object of type %s, Kind=%s", get("apiVersion"), kind)
@@ -196,7 +198,8 @@ func (t *Tokens) bind(ctx context.Context, req *meta.Object, c *private) error {
 	return nil
 }
 
-// bindPod checks that the pod runs as the account and adds its node.
+// bindPod checks that the pod runs as the account, and adds the pod's node to the
+// claims.
 func (t *Tokens) bindPod(ctx context.Context, pod *meta.Object, c *private) error {
 	runsAs := pod.String("spec", "serviceAccountName")
 	if runsAs != c.Account.Name {
@@ -212,7 +215,7 @@ func (t *Tokens) bindPod(ctx context.Context, pod *meta.Object, c *private) erro
 		c.Node.UID = node.UID()
 		return nil
 	}
-	// A server without nodes, or whose node is gone, still names it.
+	// If the node does not exist, the token has its name without a uid.
 	if meta.IsNotFound(err) {
 		return nil
 	}
@@ -223,7 +226,8 @@ func (t *Tokens) bindPod(ctx context.Context, pod *meta.Object, c *private) erro
 	return meta.Internal(err)
 }
 
-// answer is the request, completed.
+// answer sets the metadata, the spec's defaults and the status of req, and returns
+// req.
 func answer(req *meta.Object, key meta.Key, audiences []string, seconds int64, now, end time.Time, token string) *meta.Object {
 	req.SetName(key.Name)
 	req.SetNamespace(key.Namespace)

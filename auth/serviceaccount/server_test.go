@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// call makes a request to a server and decodes the answer.
+// call sends a request to a server and decodes the response.
 func call(t *testing.T, s *server.Server, method, path, token, body string) (int, map[string]any) {
 	r, err := http.NewRequest(method, "http://server"+path, strings.NewReader(body))
 	require.NoError(t, err)
@@ -37,8 +37,9 @@ func call(t *testing.T, s *server.Server, method, path, token, body string) (int
 	return resp.StatusCode, v
 }
 
-// TestServed goes the whole way: an account, its token, who it is, its end.
-func TestServed(t *testing.T) {
+// TestTokenOfServedAccount creates an account in a server, requests a token,
+// authenticates with it, and deletes the account.
+func TestTokenOfServedAccount(t *testing.T) {
 	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(t, err)
@@ -96,9 +97,9 @@ func TestServed(t *testing.T) {
 	code, _ = call(t, s, "DELETE", accounts+"/robot", "admin", "")
 	require.Equal(t, 200, code)
 	code, _ = call(t, s, "POST", reviews+"selfsubjectreviews", token, `{}`)
-	assert.Equal(t, 401, code, "the account is gone")
+	assert.Equal(t, 401, code, "the account was deleted")
 	code, _ = call(t, s, "POST", accounts, "admin", `{"metadata":{"name":"robot"}}`)
 	require.Equal(t, 201, code)
 	code, _ = call(t, s, "POST", reviews+"selfsubjectreviews", token, `{}`)
-	assert.Equal(t, 401, code, "another account of the name")
+	assert.Equal(t, 401, code, "the account was recreated with another uid")
 }

@@ -7,11 +7,11 @@ import (
 	"orch.io/controlplane/registry/builtin"
 )
 
-// Subresource is the sub-resource token of the kind ServiceAccount. It needs
+// Subresource returns the subresource token of the kind ServiceAccount. It requires
 // Config.Client.
 func (t *Tokens) Subresource() (registry.Subresource, error) {
 	if t.config.Client == nil {
-		return registry.Subresource{}, errors.New("serviceaccount: no Client to look up accounts with")
+		return registry.Subresource{}, errors.New("serviceaccount: Subresource requires Config.Client")
 	}
 	return builtin.TokenRequest(t.request), nil
 }

@@ -1,9 +1,9 @@
 // Package serviceaccount issues and verifies the tokens of service accounts.
 //
-// There are two kinds: tokens that a request to the sub-resource token issues
-// for an audience and a time, bound to a Pod, Secret or Node if asked; and
-// tokens without an end that are kept in a Secret. Both end with the account,
-// and with what they are bound to, because every use looks them up.
+// There are two kinds of tokens. The subresource token of ServiceAccount issues
+// tokens with audiences and an expiry, which may be bound to a Pod, Secret or Node.
+// Legacy tokens do not expire and are stored in a Secret. Each use looks up the
+// account and the bound object, so deleting either revokes the token.
 package serviceaccount
 
 import (
@@ -26,64 +26,65 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// defaultExpiration is the lifetime of a token whose request asks for none, in
-// seconds.
+// defaultExpiration is the default of spec.expirationSeconds.
 const defaultExpiration = 3600
 
-// Config says who issues tokens and how they are verified.
+// Config configures Tokens.
 type Config struct {
-	// Issuers are the names of the issuer: tokens carry the first, all are
-	// accepted. None: the in-cluster address of the API.
+	// Issuers are the accepted issuers. New tokens have the first. Default: the
+	// in-cluster address of the API.
 	Issuers []string
-	// Audiences are the names of this API as an audience; none: the issuers.
+	// Audiences are the audiences of this API. Default: Issuers.
 	Audiences []string
-	// Keys verify tokens; the first private one signs. Without a private one
-	// nothing is issued.
+	// Keys verify tokens; at least one is required. The first private key signs new
+	// tokens; if no key is private, none can be issued.
 	Keys []Key
-	// MaxExpiration shortens what callers ask for; zero does not.
+	// MaxExpiration is the maximum lifetime of new tokens; a longer request is
+	// reduced with a warning. Zero: no maximum.
 	MaxExpiration time.Duration
-	// Client reads accounts and what tokens are bound to.
+	// Client reads accounts and bound objects. Required unless NoLookup is set.
 	Client client.Client
-	// NoLookup accepts tokens of accounts, secrets and pods that are gone, until
-	// they expire. It needs no Client but for issuing.
+	// NoLookup accepts tokens until they expire, even if the account or the bound
+	// object was deleted. Issuing still requires Client.
 	NoLookup bool
-	// JWKSURL is the address of the key set in the discovery document; empty:
-	// the issuer's.
+	// JWKSURL is the address of the key set in the discovery document. Default:
+	// KeySetPath below the first issuer.
 	JWKSURL string
 
 	Names names.Profile
 	Now   func() time.Time // nil: time.Now
 }
 
-// Tokens issues and verifies tokens. It is an auth.Authenticator.
+// Tokens issues and verifies tokens. It implements auth.Authenticator and
+// auth.TokenAuthenticator. Its methods are safe for concurrent use.
 type Tokens struct {
 	config   Config
 	byID     map[string]Key
-	algs     []jose.SignatureAlgorithm
-	signer   jose.Signer                     // nil: nothing is issued
-	verified *cache.Cache[[32]byte, *claims] // whose signature was checked
-	uses     atomic.Pointer[uses]
+	algs     []jose.SignatureAlgorithm       // of the keys, without duplicates
+	signer   jose.Signer                     // nil if no key is private
+	verified *cache.Cache[[32]byte, *claims] // claims of tokens whose signature is valid, by SHA-256 of the token
+	uses     atomic.Pointer[uses]            // nil before Measure
 }
 
-// uses counts the tokens that callers showed and that were good.
+// uses counts successful authentications.
 type uses struct{ valid, legacy prometheus.Counter }
 
-// Measure registers metrics of the tokens that callers show. What two servers share counts
-// for the last one.
+// Measure registers metrics of the authenticated tokens. If it is called for a second
+// registry, only that registry counts later tokens.
 func (t *Tokens) Measure(to prometheus.Registerer) error {
 	set := metrics.For(to)
 	counter := func(name, help string) prometheus.Counter {
 		return set.Counters(metrics.Family{Name: "serviceaccount_" + name, Help: help}).WithLabelValues()
 	}
-	counter("stale_tokens_total", "Tokens of service accounts that were taken after their time: none ever is.")
+	counter("stale_tokens_total", "Service account tokens accepted after their expiry. Always 0: expired tokens are rejected.")
 	t.uses.Store(&uses{
-		valid:  counter("valid_tokens_total", "Tokens of service accounts that were taken and that have an end."),
-		legacy: counter("legacy_tokens_total", "Tokens of service accounts that were taken and that are kept in secrets."),
+		valid:  counter("valid_tokens_total", "Accepted service account tokens that expire."),
+		legacy: counter("legacy_tokens_total", "Accepted service account tokens that are stored in Secrets."),
 	})
 	return set.Err()
 }
 
-// New checks c; every fault is reported at once.
+// New returns Tokens for c. The returned error joins all violations of c.
 func New(c Config) (*Tokens, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -97,13 +98,13 @@ func New(c Config) (*Tokens, error) {
 	t := &Tokens{config: c, byID: map[string]Key{}, verified: cache.New[[32]byte, *claims](4096, c.Now)}
 	var errs []error
 	if c.Client == nil && !c.NoLookup {
-		errs = append(errs, errors.New("serviceaccount: no Client to look accounts up"))
+		errs = append(errs, errors.New("serviceaccount: Client is required unless NoLookup is set"))
 	}
 	if slices.Contains(c.Issuers, "") || slices.Contains(c.Audiences, "") {
-		errs = append(errs, errors.New("serviceaccount: an empty issuer or audience"))
+		errs = append(errs, errors.New("serviceaccount: empty issuer or audience"))
 	}
 	if len(c.Keys) == 0 {
-		errs = append(errs, errors.New("serviceaccount: no key"))
+		errs = append(errs, errors.New("serviceaccount: Keys is empty"))
 	}
 	for _, k := range c.Keys {
 		t.byID[k.ID] = k
@@ -124,16 +125,16 @@ func New(c Config) (*Tokens, error) {
 	return t, nil
 }
 
-// Audiences returns the names of this API as an audience.
+// Audiences returns the audiences of this API. The caller must not modify them.
 func (t *Tokens) Audiences() []string { return t.config.Audiences }
 
-// ref names an object that a token speaks of.
+// ref is a reference to an object in a token.
 type ref struct {
 	Name string `json:"name,omitempty"`
 	UID  string `json:"uid,omitempty"`
 }
 
-// private are the claims of an issued token beside the registered ones.
+// private are the claims of a token in addition to the registered JWT claims.
 type private struct {
 	Namespace string `json:"namespace,omitempty"`
 	Account   ref    `json:"serviceaccount,omitzero"`
@@ -142,14 +143,14 @@ type private struct {
 	Node      *ref   `json:"node,omitempty"`
 }
 
-// claims are what a token says, of either kind.
+// claims are the claims of a token of either kind.
 type claims struct {
 	jwt.Claims
 	private
 	legacy bool
 }
 
-// issue signs a token that is bound to what c says.
+// issue returns a signed token with the claims c.
 func (t *Tokens) issue(c private, audiences []string, begin, end time.Time) (string, error) {
 	if t.signer == nil {
 		return "", errors.New("serviceaccount: no private key")
@@ -159,13 +160,13 @@ func (t *Tokens) issue(c private, audiences []string, begin, end time.Time) (str
 		Expiry: jwt.NewNumericDate(end), NotBefore: jwt.NewNumericDate(begin), IssuedAt: jwt.NewNumericDate(begin),
 		ID: uuid.NewString(),
 	}
-	// One audience is a list too: readers with a simple parser expect one.
+	// A single audience is also encoded as a list: some readers accept only lists.
 	claim := map[string]any{t.config.Names.Wire(wellknown.TokenClaim): c, "aud": audiences}
 	return jwt.Signed(t.signer).Claims(public).Claims(claim).Serialize()
 }
 
-// secretToken returns the token without an end that a Secret of the type of
-// service account tokens holds.
+// secretToken returns a legacy token, without expiry, for the data of a token
+// secret.
 func (t *Tokens) secretToken(namespace, account, accountUID, secret string) (string, error) {
 	if t.signer == nil {
 		return "", errors.New("serviceaccount: no private key")

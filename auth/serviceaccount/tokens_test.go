@@ -33,10 +33,12 @@ import (
 
 const issuer = "https://kubernetes.default.svc.cluster.local"
 
+// world has Tokens over a client with an account, pods, a secret and a node, and
+// a clock.
 type world struct {
 	*testing.T
 	client *testclient.Client
-	raw    *ecdsa.PrivateKey
+	raw    *ecdsa.PrivateKey // of key
 	key    serviceaccount.Key
 	now    time.Time
 	tokens *serviceaccount.Tokens
@@ -93,18 +95,18 @@ func (w *world) request(account string, body string) (*meta.Object, error) {
 	})
 }
 
-// issue returns a token for a spec in JSON.
+// issue returns a token of the account robot for a TokenRequest spec in JSON.
 func (w *world) issue(spec string) string {
 	o, err := w.request("robot", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":`+spec+`}`)
 	require.NoError(w, err)
 	return o.String("status", "token")
 }
 
-func (w *world) who(token string, audiences ...string) (*auth.User, []string, error) {
+func (w *world) authenticate(token string, audiences ...string) (*auth.User, []string, error) {
 	return w.tokens.AuthenticateToken(context.Background(), token, audiences)
 }
 
-func TestTokenRequest(t *testing.T) {
+func TestTokenRequestReturnsToken(t *testing.T) {
 	w := newWorld(t)
 	o, err := w.request("robot", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`)
 	require.NoError(t, err)
@@ -132,28 +134,28 @@ func TestTokenRequest(t *testing.T) {
 	require.NoError(t, err)
 	var claims map[string]any
 	require.NoError(t, json.Unmarshal(payload, &claims))
-	assert.Equal(t, []any{issuer}, claims["aud"], "a list, also of one")
+	assert.Equal(t, []any{issuer}, claims["aud"], "a single audience is a list")
 }
 
-func TestTokenRequestBound(t *testing.T) {
+func TestBoundTokenHasObjectInExtra(t *testing.T) {
 	w := newWorld(t)
-	u, _, err := w.who(w.issue(`{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"p","uid":"pod-1"}}`))
+	u, _, err := w.authenticate(w.issue(`{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"p","uid":"pod-1"}}`))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"p"}, u.Extra["authentication.kubernetes.io/pod-name"])
 	assert.Equal(t, []string{"pod-1"}, u.Extra["authentication.kubernetes.io/pod-uid"])
 	assert.Equal(t, []string{"n1"}, u.Extra["authentication.kubernetes.io/node-name"])
 	assert.Equal(t, []string{"node-1"}, u.Extra["authentication.kubernetes.io/node-uid"])
 
-	u, _, err = w.who(w.issue(`{"boundObjectRef":{"kind":"Secret","apiVersion":"v1","name":"s"}}`))
+	u, _, err = w.authenticate(w.issue(`{"boundObjectRef":{"kind":"Secret","apiVersion":"v1","name":"s"}}`))
 	require.NoError(t, err)
 	assert.Len(t, u.Extra, 1)
 
-	u, _, err = w.who(w.issue(`{"boundObjectRef":{"kind":"Node","apiVersion":"v1","name":"n1"}}`))
+	u, _, err = w.authenticate(w.issue(`{"boundObjectRef":{"kind":"Node","apiVersion":"v1","name":"n1"}}`))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"n1"}, u.Extra["authentication.kubernetes.io/node-name"])
 }
 
-func TestTokenRequestFaults(t *testing.T) {
+func TestTokenRequestRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.put("pods", "ns", "nameless", "pod-4", map[string]any{"spec": map[string]any{}})
 	w.put("pods", "other", "far", "pod-3", map[string]any{"spec": map[string]any{"serviceAccountName": "robot"}})
@@ -198,7 +200,7 @@ func TestTokenRequestFaults(t *testing.T) {
 	}
 }
 
-func TestMaxExpiration(t *testing.T) {
+func TestMaxExpirationReducesLifetime(t *testing.T) {
 	w := newWorld(t, func(c *serviceaccount.Config) { c.MaxExpiration = 20 * time.Minute })
 	o, err := w.request("robot", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":7200}}`)
 	require.NoError(t, err)
@@ -206,34 +208,34 @@ func TestMaxExpiration(t *testing.T) {
 	assert.Equal(t, []string{"requested expiration of 7200 seconds shortened to 1200 seconds"}, w.warned)
 }
 
-func TestAudiences(t *testing.T) {
+func TestAudiencesMustIntersect(t *testing.T) {
 	w := newWorld(t)
 	vault := w.issue(`{"audiences":["vault","bank"]}`)
-	_, auds, err := w.who(vault, "x", "vault")
+	_, auds, err := w.authenticate(vault, "x", "vault")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"vault"}, auds)
-	u, _, err := w.who(vault)
+	u, _, err := w.authenticate(vault)
 	assert.Nil(t, u)
 	assert.EqualError(t, err, `token audiences ["vault" "bank"] is invalid for the target audiences ["`+issuer+`"]`)
-	_, _, err = w.who(w.issue(`{}`), "vault")
+	_, _, err = w.authenticate(w.issue(`{}`), "vault")
 	assert.ErrorIs(t, err, auth.ErrBadToken)
 }
 
-func TestExpiry(t *testing.T) {
+func TestExpiredTokenIsRefused(t *testing.T) {
 	w := newWorld(t)
 	token := w.issue(`{"expirationSeconds":600}`)
 	w.now = w.now.Add(599 * time.Second)
-	_, _, err := w.who(token)
+	_, _, err := w.authenticate(token)
 	require.NoError(t, err)
 	w.now = w.now.Add(time.Second)
-	_, _, err = w.who(token)
-	assert.ErrorIs(t, err, auth.ErrBadToken, "also when the signature is known")
+	_, _, err = w.authenticate(token)
+	assert.ErrorIs(t, err, auth.ErrBadToken, "also if the signature is cached")
 	w.now = w.now.Add(-2 * time.Hour)
-	_, _, err = w.who(token)
+	_, _, err = w.authenticate(token)
 	assert.ErrorContains(t, err, "not valid yet")
 }
 
-func TestRevocation(t *testing.T) {
+func TestDeletedObjectsRevokeTokens(t *testing.T) {
 	pod := `{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"p"}}`
 	secret := `{"boundObjectRef":{"kind":"Secret","apiVersion":"v1","name":"s"}}`
 	node := `{"boundObjectRef":{"kind":"Node","apiVersion":"v1","name":"n1"}}`
@@ -243,17 +245,17 @@ func TestRevocation(t *testing.T) {
 		lives  bool
 	}{
 		"account deleted":           {`{}`, func(w *world) { w.remove("serviceaccounts", "ns", "robot") }, false},
-		"account made again":        {`{}`, func(w *world) { w.put("serviceaccounts", "ns", "robot", "sa-2", nil) }, false},
+		"account recreated":         {`{}`, func(w *world) { w.put("serviceaccounts", "ns", "robot", "sa-2", nil) }, false},
 		"account terminating":       {`{}`, func(w *world) { w.terminate("serviceaccounts", "ns", "robot", w.now) }, true},
 		"account terminating, long": {`{}`, func(w *world) { w.terminate("serviceaccounts", "ns", "robot", w.now.Add(-time.Hour)) }, false},
 		"account of a pod":          {pod, func(w *world) { w.remove("serviceaccounts", "ns", "robot") }, false},
 		"pod deleted":               {pod, func(w *world) { w.remove("pods", "ns", "p") }, false},
-		"pod made again":            {pod, func(w *world) { w.put("pods", "ns", "p", "pod-9", nil) }, false},
+		"pod recreated":             {pod, func(w *world) { w.put("pods", "ns", "p", "pod-9", nil) }, false},
 		"pod terminating":           {pod, func(w *world) { w.terminate("pods", "ns", "p", w.now.Add(30*time.Second)) }, true},
 		"pod terminating, long":     {pod, func(w *world) { w.terminate("pods", "ns", "p", w.now.Add(-time.Hour)) }, false},
 		"node of a pod":             {pod, func(w *world) { w.remove("nodes", "", "n1") }, true},
 		"secret deleted":            {secret, func(w *world) { w.remove("secrets", "ns", "s") }, false},
-		"secret made again":         {secret, func(w *world) { w.put("secrets", "ns", "s", "secret-9", nil) }, false},
+		"secret recreated":          {secret, func(w *world) { w.put("secrets", "ns", "s", "secret-9", nil) }, false},
 		"node deleted":              {node, func(w *world) { w.remove("nodes", "", "n1") }, false},
 		"node made again":           {node, func(w *world) { w.put("nodes", "", "n1", "node-9", nil) }, false},
 		"unrelated pod deleted":     {`{}`, func(w *world) { w.remove("pods", "ns", "p") }, true},
@@ -261,10 +263,10 @@ func TestRevocation(t *testing.T) {
 	} {
 		w := newWorld(t)
 		token := w.issue(c.spec)
-		_, _, err := w.who(token)
+		_, _, err := w.authenticate(token)
 		require.NoError(t, err, name)
 		c.revoke(w)
-		u, _, err := w.who(token)
+		u, _, err := w.authenticate(token)
 		assert.Equal(t, c.lives, err == nil, "%s: %v", name, err)
 		assert.Equal(t, c.lives, u != nil, name)
 	}
@@ -272,37 +274,38 @@ func TestRevocation(t *testing.T) {
 	token := w.issue(pod)
 	w.remove("pods", "ns", "p")
 	w.remove("serviceaccounts", "ns", "robot")
-	_, _, err := w.who(token)
+	_, _, err := w.authenticate(token)
 	assert.NoError(t, err)
 }
 
-func TestSecretToken(t *testing.T) {
+func TestSecretTokenRequiresSecret(t *testing.T) {
 	w := newWorld(t)
 	token, err := w.tokens.SecretToken("ns", "robot", "sa-1", "tok")
 	require.NoError(t, err)
-	_, _, err = w.who(token)
-	assert.ErrorContains(t, err, "not found", "no such secret")
+	_, _, err = w.authenticate(token)
+	assert.ErrorContains(t, err, "not found", "the secret does not exist")
 	hold := func(token string) {
 		w.put("secrets", "ns", "tok", "secret-5", map[string]any{"data": map[string]any{"token": base64.StdEncoding.EncodeToString([]byte(token))}})
 	}
 	hold(token)
-	u, auds, err := w.who(token)
+	u, auds, err := w.authenticate(token)
 	require.NoError(t, err)
 	assert.Equal(t, &auth.User{Name: "system:serviceaccount:ns:robot", UID: "sa-1",
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:ns"}}, u)
 	assert.Equal(t, []string{issuer}, auds)
-	_, _, err = w.who(token, "vault")
+	_, _, err = w.authenticate(token, "vault")
 	assert.Error(t, err)
 	w.now = w.now.Add(100 * 365 * 24 * time.Hour)
-	_, _, err = w.who(token)
-	assert.NoError(t, err, "no end")
+	_, _, err = w.authenticate(token)
+	assert.NoError(t, err, "legacy tokens do not expire")
 	hold("another")
-	_, _, err = w.who(token)
+	_, _, err = w.authenticate(token)
 	assert.ErrorIs(t, err, auth.ErrBadToken)
 }
 
-// TestForged is the table of what must never pass.
-func TestForged(t *testing.T) {
+// TestForgedTokensAreRefused checks tokens with manipulated headers, claims and
+// signatures.
+func TestForgedTokensAreRefused(t *testing.T) {
 	w := newWorld(t)
 	good := w.issue(`{}`)
 	parts := strings.Split(good, ".")
@@ -348,7 +351,7 @@ func TestForged(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NotEmpty(t, sign(jose.ES256, w.raw, same))
-	_, _, err = w.who(sign(jose.ES256, w.raw, same))
+	_, _, err = w.authenticate(sign(jose.ES256, w.raw, same))
 	require.NoError(t, err, "the right key without a key id is fine")
 
 	for name, token := range map[string]string{
@@ -386,7 +389,7 @@ func TestForged(t *testing.T) {
 			"kubernetes.io/serviceaccount/service-account.uid": "sa-1", "kubernetes.io/serviceaccount/secret.name": "s"}),
 		"legacy with modern claims": sign(jose.ES256, w.raw, body(func(m map[string]any) { m["iss"] = "kubernetes/serviceaccount" })),
 	} {
-		u, _, err := w.who(token)
+		u, _, err := w.authenticate(token)
 		assert.Nil(t, u, name)
 		assert.ErrorIs(t, err, auth.ErrBadToken, name)
 	}
@@ -399,13 +402,13 @@ func TestForged(t *testing.T) {
 		"bad base64":   "a.%%%.c",
 		"no JSON":      "YQ.YQ.YQ",
 	} {
-		u, _, err := w.who(token)
+		u, _, err := w.authenticate(token)
 		assert.Nil(t, u, name)
-		assert.NoError(t, err, "%s is nobody's business", name)
+		assert.NoError(t, err, "%s belongs to another authenticator", name)
 	}
 }
 
-func TestKeyRotation(t *testing.T) {
+func TestTokensSurviveKeyRotation(t *testing.T) {
 	w := newWorld(t)
 	old := w.issue(`{}`)
 	fresh, err := serviceaccount.GenerateKey()
@@ -413,25 +416,25 @@ func TestKeyRotation(t *testing.T) {
 	config := serviceaccount.Config{Keys: []serviceaccount.Key{fresh, w.key}, Client: w.client, Names: names.Kubernetes, Now: func() time.Time { return w.now }}
 	w.tokens, err = serviceaccount.New(config)
 	require.NoError(t, err)
-	_, _, err = w.who(old)
+	_, _, err = w.authenticate(old)
 	assert.NoError(t, err, "the old key still verifies")
-	_, _, err = w.who(w.issue(`{}`))
+	_, _, err = w.authenticate(w.issue(`{}`))
 	assert.NoError(t, err)
 	config.Keys = []serviceaccount.Key{fresh}
 	w.tokens, err = serviceaccount.New(config)
 	require.NoError(t, err)
-	_, _, err = w.who(old)
+	_, _, err = w.authenticate(old)
 	assert.ErrorIs(t, err, auth.ErrBadToken)
 }
 
-func TestIssuers(t *testing.T) {
+func TestAllIssuersAreAccepted(t *testing.T) {
 	w := newWorld(t)
 	old := w.issue(`{"audiences":["api"]}`)
 	var err error
 	w.tokens, err = serviceaccount.New(serviceaccount.Config{Issuers: []string{"https://new", issuer}, Audiences: []string{"api"},
 		Keys: []serviceaccount.Key{w.key}, Client: w.client, Names: names.Kubernetes, Now: func() time.Time { return w.now }})
 	require.NoError(t, err)
-	_, _, err = w.who(old)
+	_, _, err = w.authenticate(old)
 	assert.NoError(t, err)
 	parsed, err := jwt.ParseSigned(w.issue(`{}`), []jose.SignatureAlgorithm{jose.ES256})
 	require.NoError(t, err)
@@ -441,14 +444,14 @@ func TestIssuers(t *testing.T) {
 	assert.Equal(t, jwt.Audience{"api"}, c.Audience)
 }
 
-func TestNewFaults(t *testing.T) {
+func TestNewReportsViolations(t *testing.T) {
 	_, err := serviceaccount.New(serviceaccount.Config{Issuers: []string{""}})
-	for _, part := range []string{"no Client", "empty issuer", "no key"} {
+	for _, part := range []string{"Client is required", "empty issuer", "Keys is empty"} {
 		assert.ErrorContains(t, err, part)
 	}
 }
 
-func TestDiscovery(t *testing.T) {
+func TestDiscoveryDocuments(t *testing.T) {
 	w := newWorld(t)
 	docs, err := w.tokens.Discovery()
 	require.NoError(t, err)
@@ -476,7 +479,7 @@ func TestDiscovery(t *testing.T) {
 	assert.Error(t, err)
 }
 
-func TestKeys(t *testing.T) {
+func TestParseKeysReadsPEMTypes(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(rsaKey)
@@ -492,7 +495,7 @@ func TestKeys(t *testing.T) {
 		assert.Equal(t, strings.Contains(kind, "PRIVATE"), keys[0].Private(), kind)
 		ids = append(ids, keys[0].ID)
 	}
-	assert.Equal(t, []string{ids[0], ids[0], ids[0], ids[0]}, ids, "one id, private or not")
+	assert.Equal(t, []string{ids[0], ids[0], ids[0], ids[0]}, ids, "the private and the public key have the same id")
 	for _, bad := range []string{"", "no PEM", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"} {
 		_, err := serviceaccount.ParseKeys([]byte(bad))
 		assert.Error(t, err)
@@ -560,7 +563,7 @@ func ExampleNew() {
 	// Output: system:serviceaccount:ns:robot [https://orch.default.svc.cluster.local]
 }
 
-func TestTokenRequestOwned(t *testing.T) {
+func TestTokenRequestHasManagedFields(t *testing.T) {
 	w := newWorld(t)
 	body := meta.NewObject(map[string]any{
 		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",

@@ -20,8 +20,8 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// skew is how far the clocks of two servers may be apart, and for how long a
-// deleted object still counts.
+// skew is the tolerated difference between the clocks of servers. For the same
+// time, tokens of a terminating object are accepted.
 const skew = time.Minute
 
 // Authenticate implements auth.Authenticator.
@@ -29,8 +29,9 @@ func (t *Tokens) Authenticate(r *http.Request) (*auth.User, error) {
 	return auth.AuthenticateBearer(t, r)
 }
 
-// AuthenticateToken implements auth.TokenAuthenticator. Tokens that name none
-// of the issuers are none of its business.
+// AuthenticateToken implements auth.TokenAuthenticator. If the token's issuer is not
+// an issuer of t, it returns no user and no error, so that another authenticator can
+// decide. Empty audiences mean the audiences of this API.
 func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences []string) (*auth.User, []string, error) {
 	c, err := t.verify(token)
 	if c == nil || err != nil {
@@ -47,7 +48,7 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 	if len(both) == 0 {
 		return nil, nil, auth.BadToken("token audiences %q is invalid for the target audiences %q", target, audiences)
 	}
-	if err := t.timely(c); err != nil {
+	if err := t.checkTimes(c); err != nil {
 		return nil, nil, err
 	}
 	if !t.config.NoLookup {
@@ -63,14 +64,15 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 	return t.user(c), both, nil
 }
 
-// ours reports whether a token names one of the issuers.
-func (t *Tokens) ours(token string) bool {
+// hasOwnIssuer reports whether the issuer in an unverified token is an issuer of t.
+func (t *Tokens) hasOwnIssuer(token string) bool {
 	issuer := bearer.Issuer(token)
 	return slices.Contains(t.config.Issuers, issuer) || issuer == t.config.Names.Wire(wellknown.LegacyTokenIssuer)
 }
 
-// verify checks the signature and takes the claims apart. The result is nil for
-// a token that is not ours.
+// verify checks the signature of a token and returns its claims, or nil if the
+// token is not a JWT of the issuers. It does not check audiences, times or objects. The
+// claims are shared through the cache and must not be modified.
 func (t *Tokens) verify(token string) (*claims, error) {
 	if strings.Count(token, ".") != 2 {
 		return nil, nil
@@ -79,7 +81,7 @@ func (t *Tokens) verify(token string) (*claims, error) {
 	if c, ok := t.verified.Get(digest); ok {
 		return c, nil
 	}
-	if !t.ours(token) {
+	if !t.hasOwnIssuer(token) {
 		return nil, nil
 	}
 	parsed, err := jwt.ParseSigned(token, t.algs)
@@ -91,7 +93,7 @@ func (t *Tokens) verify(token string) (*claims, error) {
 	if head.KeyID != "" {
 		k, ok := t.byID[head.KeyID]
 		if !ok {
-			return nil, auth.BadToken("no key of the token's key id")
+			return nil, auth.BadToken("unknown key id in the token")
 		}
 		candidates = []Key{k}
 	}
@@ -113,7 +115,7 @@ func (t *Tokens) verify(token string) (*claims, error) {
 	return nil, auth.BadToken("the token's signature is not valid")
 }
 
-// fill takes the private claims and checks that they agree with the subject.
+// fill decodes the private claims and checks that they match the subject.
 func (t *Tokens) fill(c *claims, raw map[string]json.RawMessage) error {
 	p := t.config.Names
 	c.legacy = c.Issuer == p.Wire(wellknown.LegacyTokenIssuer) && !slices.Contains(t.config.Issuers, c.Issuer)
@@ -138,8 +140,8 @@ func (t *Tokens) fill(c *claims, raw map[string]json.RawMessage) error {
 	return nil
 }
 
-// timely checks the times.
-func (t *Tokens) timely(c *claims) error {
+// checkTimes checks the expiry, and the start with a tolerance of skew.
+func (t *Tokens) checkTimes(c *claims) error {
 	now := t.config.Now()
 	switch {
 	case c.Expiry == nil && !c.legacy:
@@ -152,8 +154,8 @@ func (t *Tokens) timely(c *claims) error {
 	return nil
 }
 
-// lookup checks that the account and what the token is bound to are still
-// there, the same objects.
+// lookup checks that the account and the bound object exist and have the uids in
+// the claims. For a legacy token it checks that the Secret still has the token.
 func (t *Tokens) lookup(ctx context.Context, c *claims, token string) error {
 	if _, err := t.alive(ctx, "serviceaccounts", c.Namespace, &c.Account); err != nil {
 		return err
@@ -171,15 +173,16 @@ func (t *Tokens) lookup(ctx context.Context, c *claims, token string) error {
 	if _, err := t.alive(ctx, "pods", c.Namespace, c.Pod); err != nil {
 		return err
 	}
-	if c.Pod != nil { // the node is then only where the pod ran
+	if c.Pod != nil { // the token is bound to the pod; the node is only information
 		return nil
 	}
 	_, err = t.alive(ctx, "nodes", "", c.Node)
 	return err
 }
 
-// alive returns the object that r names if it is there, has the uid and was not
-// deleted some time ago. A nil r gives nil.
+// alive returns the object that r refers to. It returns an error if the object does
+// not exist, has another uid, or has been terminating for longer than skew. If r is
+// nil, alive returns nil.
 func (t *Tokens) alive(ctx context.Context, resource, namespace string, r *ref) (*meta.Object, error) {
 	if r == nil {
 		return nil, nil
@@ -191,13 +194,14 @@ func (t *Tokens) alive(ctx context.Context, resource, namespace string, r *ref) 
 	case err != nil:
 		return nil, err
 	case r.UID != "" && o.UID() != r.UID:
-		return nil, auth.BadToken("%s %q is another object than the token's", resource, r.Name)
+		return nil, auth.BadToken("%s %q has another uid than in the token", resource, r.Name)
 	case o.Terminating() && t.config.Now().Add(-skew).After(o.DeletionTimestamp()):
 		return nil, auth.BadToken("%s %q has been deleted", resource, r.Name)
 	}
 	return o, nil
 }
 
+// user returns the user of a token. Users of legacy tokens have no extra fields.
 func (t *Tokens) user(c *claims) *auth.User {
 	u := &auth.User{
 		Name: auth.ServiceAccountUser(c.Namespace, c.Account.Name), UID: c.Account.UID,

@@ -1,4 +1,4 @@
-// Package tokenfile authenticates callers by a fixed list of bearer tokens.
+// Package tokenfile authenticates users by a static list of bearer tokens.
 package tokenfile
 
 import (
@@ -17,13 +17,14 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// maxFile bounds what Parse reads, in bytes.
+// maxFile is the maximum size of a file in bytes.
 const maxFile = 64 << 20
 
-// Authenticator knows the users of some tokens.
+// Authenticator authenticates by the tokens of a file. It is immutable, so its methods
+// are safe for concurrent use.
 type Authenticator struct {
-	salt  [32]byte // makes the digests useless to whoever measures lookups
-	users map[[32]byte]*auth.User
+	salt  [32]byte                // random, so that lookup times disclose nothing about tokens
+	users map[[32]byte]*auth.User // by salted digest of the token
 }
 
 // Load reads a token file; see Parse.
@@ -40,9 +41,9 @@ func Load(path string) (*Authenticator, error) {
 	return a, nil
 }
 
-// Parse reads lines of comma-separated values: token, user name, uid and, if
-// there are more columns, groups, separated by commas inside a quoted column
-// too. Every fault is reported with its line.
+// Parse reads a token file in CSV format. The columns are token, user name and uid;
+// further columns are groups. A quoted column may have several groups, separated by
+// commas. The returned error joins the errors of all lines.
 func Parse(r io.Reader) (*Authenticator, error) {
 	a := &Authenticator{users: map[[32]byte]*auth.User{}}
 	if _, err := rand.Read(a.salt[:]); err != nil {
@@ -67,7 +68,7 @@ func Parse(r io.Reader) (*Authenticator, error) {
 		}
 	}
 	if bounded.N <= 0 {
-		errs = append(errs, fmt.Errorf("tokenfile: more than %d bytes", maxFile))
+		errs = append(errs, fmt.Errorf("tokenfile: file is larger than %d bytes", maxFile))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -75,16 +76,17 @@ func Parse(r io.Reader) (*Authenticator, error) {
 	return a, nil
 }
 
+// add adds the user of a line.
 func (a *Authenticator) add(rec []string) error {
 	switch {
 	case len(rec) < 3:
-		return fmt.Errorf("%d columns, at least token, user name and uid are needed", len(rec))
+		return fmt.Errorf("%d columns, at least 3 (token, user name, uid) are required", len(rec))
 	case rec[0] == "":
 		return errors.New("the token is empty")
 	case len(rec[0]) > auth.MaxToken:
-		return fmt.Errorf("a token of more than %d bytes", auth.MaxToken)
+		return fmt.Errorf("the token is longer than %d bytes", auth.MaxToken)
 	case strings.ContainsAny(rec[0], " \t\r\n"):
-		return errors.New("the token holds a space")
+		return errors.New("the token contains white space")
 	case rec[1] == "":
 		return errors.New("the user name is empty")
 	}
@@ -98,7 +100,7 @@ func (a *Authenticator) add(rec []string) error {
 	}
 	k := a.digest(rec[0])
 	if a.users[k] != nil {
-		return errors.New("the token is on another line already")
+		return errors.New("duplicate token")
 	}
 	a.users[k] = u
 	return nil
@@ -109,13 +111,14 @@ func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	return auth.AuthenticateBearer(a, r)
 }
 
-// AuthenticateToken implements auth.TokenAuthenticator. Its time depends on the
-// length of the token alone: what is looked up is a salted digest.
+// AuthenticateToken implements auth.TokenAuthenticator. It looks up a salted digest, so
+// its duration discloses only the length of the token. The caller must not modify the
+// user.
 func (a *Authenticator) AuthenticateToken(_ context.Context, token string, _ []string) (*auth.User, []string, error) {
 	return a.users[a.digest(token)], nil, nil
 }
 
 func (a *Authenticator) digest(token string) [32]byte {
-	var room [256]byte
-	return sha256.Sum256(append(append(room[:0], a.salt[:]...), token...))
+	var buf [256]byte // avoids an allocation for short tokens
+	return sha256.Sum256(append(append(buf[:0], a.salt[:]...), token...))
 }

@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/auth/tokenfile"
 )
 
-func TestParse(t *testing.T) {
+func TestParseReadsUsers(t *testing.T) {
 	a, err := tokenfile.Parse(strings.NewReader("t1,alice,1,\"devs, ops\"\n\nt2,bob,2\nt3,carol,,g1,\"g2,g1\"\nt4,dave,4,\n"))
 	require.NoError(t, err)
 	for token, want := range map[string]*auth.User{
@@ -32,16 +32,16 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseFaults(t *testing.T) {
+func TestParseReportsInvalidLines(t *testing.T) {
 	for in, want := range map[string]string{
 		"t1,alice,1\nt2,bob\n":        "line 2: 2 columns",
 		"t1,alice,1\n,bob,2\n":        "line 2: the token is empty",
 		"t1,,1\n":                     "line 1: the user name is empty",
-		"t1,alice,1\nx,b,2\nt1,c,3\n": "line 3: the token is on another line",
-		"a b,alice,1\n":               "line 1: the token holds a space",
+		"t1,alice,1\nx,b,2\nt1,c,3\n": "line 3: duplicate token",
+		"a b,alice,1\n":               "line 1: the token contains white space",
 		"t1,alice,1,\"devs\n":         "line 1",
 		"t1,alice,1\nt2,b\"b,1\n":     "line 2",
-		strings.Repeat("x", auth.MaxToken+1) + ",alice,1\n": "line 1: a token of more than",
+		strings.Repeat("x", auth.MaxToken+1) + ",alice,1\n": "line 1: the token is longer than",
 	} {
 		a, err := tokenfile.Parse(strings.NewReader(in))
 		assert.Nil(t, a)
@@ -49,7 +49,7 @@ func TestParseFaults(t *testing.T) {
 	}
 	_, err := tokenfile.Parse(strings.NewReader("a\n,b,c\n"))
 	assert.ErrorContains(t, err, "line 1")
-	assert.ErrorContains(t, err, "line 2", "every fault at once")
+	assert.ErrorContains(t, err, "line 2", "the errors of all lines")
 }
 
 func TestTheLongestTokenIsAccepted(t *testing.T) {

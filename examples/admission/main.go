@@ -1,5 +1,5 @@
-// Command admission is a server with two admission plugins of its own: one writes into every
-// order who made it, the other one refuses orders that are too large, as a file says.
+// Command admission is a server with two admission plugins of its own: one writes the name of the
+// creator into each order, the other rejects orders above a limit that a configuration file sets.
 //
 //	go run ./examples/admission examples/admission/admission.yaml
 package main
@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Order is what the plugins are about.
+// Order is the kind that the plugins work on.
 type Order struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -31,18 +31,18 @@ type Order struct {
 	} `json:"spec"`
 }
 
-// written are the writes that both plugins see.
-func written() []admission.Rule {
+// orderWrites returns the rules of both plugins: creates and updates of orders.
+func orderWrites() []admission.Rule {
 	return []admission.Rule{{
 		Operations: []admission.Operation{admission.Create, admission.Update},
 		Groups:     []string{"example.com"}, Resources: []string{"orders"},
 	}}
 }
 
-// signer changes orders: whoever makes one is the one it is by.
+// signer returns a mutating plugin that sets the user who creates an order.
 func signer() admission.Plugin {
 	return admission.Plugin{
-		Name: "OrderSigner", Rules: written(),
+		Name: "OrderSigner", Rules: orderWrites(),
 		Mutate: func(_ context.Context, r *admission.Request) error {
 			if r.Operation == admission.Create {
 				r.Object.Set(r.User.Name, "spec", "by")
@@ -52,23 +52,24 @@ func signer() admission.Plugin {
 	}
 }
 
-// limit is what OrderLimit can be told.
+// limit is the configuration of OrderLimit.
 type limit struct {
 	Most int `json:"most"`
 }
 
-// limiter refuses orders. Setup makes it for one server, with what that one was told.
+// limiter returns a validating plugin. Setup is called once for each server, with the configuration of
+// the plugin.
 func limiter() admission.Plugin {
 	return admission.Plugin{
-		Name: "OrderLimit", Rules: written(), Config: limit{Most: 100},
+		Name: "OrderLimit", Rules: orderWrites(), Config: limit{Most: 100},
 		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
-			most := env.Config.(limit).Most // of this type, the chain sees to that
+			most := env.Config.(limit).Most // the server checks the type of the configuration
 			if most < 1 {
 				return fmt.Errorf("most is %d, less than 1", most)
 			}
 			p.Validate = func(_ context.Context, r *admission.Request) error {
 				if n := r.Object.Int("spec", "quantity"); n > int64(most) {
-					return fmt.Errorf("%d is more than %d", n, most) // 403 with this text
+					return fmt.Errorf("%d is more than %d", n, most) // answered with 403 and this message
 				}
 				return nil
 			}
@@ -88,8 +89,8 @@ func main() {
 	}
 }
 
-// run serves with the plugins, configured by an AdmissionConfiguration. A program that needs
-// no file sets Options.Config itself.
+// run serves with the plugins, configured by an AdmissionConfiguration. A program without a
+// configuration file sets Options.Config instead.
 func run(ctx context.Context, path string, out io.Writer) error {
 	order := registry.Of(registry.Definition[Order]{Group: "example.com", Version: "v1", Scope: registry.Cluster})
 	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, Admission: []admission.Plugin{signer(), limiter()}}

@@ -21,8 +21,8 @@ func Example() {
 	// <nil>
 }
 
-// TestFilesAreChecked: what a file says wrong, nothing is served with.
-func TestFilesAreChecked(t *testing.T) {
+// TestInvalidConfigurationFails: the server does not start with an invalid configuration file.
+func TestInvalidConfigurationFails(t *testing.T) {
 	for configuration, fault := range map[string]string{
 		"{most: 0}":   "most is 0, less than 1",
 		"{most: few}": "most",

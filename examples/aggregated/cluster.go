@@ -13,19 +13,18 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
-	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 )
 
-// trust believes the cluster's front proxy: who that is and in which headers it names
-// callers, the cluster tells in a ConfigMap, also when it changes.
+// trust authenticates requests of the cluster's front proxy. The cluster publishes in a ConfigMap how
+// to verify the proxy and in which headers it passes the user; trust follows changes of the ConfigMap.
 type trust struct {
-	settings *client.Objects[core.ConfigMap] // that one alone
+	settings *client.Objects[core.ConfigMap] // only that ConfigMap
 	log      *slog.Logger
-	proxy    atomic.Pointer[requestheader.Authenticator] // as of the last load
+	proxy    atomic.Pointer[clientcert.RequestHeader] // set by load
 }
 
 func newTrust(conn client.Conn) *trust {
@@ -39,7 +38,8 @@ func (t *trust) Authenticate(r *http.Request) (*auth.User, error) {
 	return t.proxy.Load().Authenticate(r)
 }
 
-// Strip takes what the proxy says out of a request that goes on to another server.
+// Strip removes the headers of the proxy from a request that is forwarded
+// to another server.
 func (t *trust) Strip(h http.Header) { t.proxy.Load().Strip(h) }
 
 // follow loads the settings whenever they change.
@@ -57,7 +57,8 @@ func (t *trust) follow(ctx context.Context) error {
 	})
 }
 
-// load reads the settings. When they are missing or broken, those from before hold.
+// load reads the settings. If they are missing or invalid, it returns an error and the previous
+// settings stay in effect.
 func (t *trust) load(ctx context.Context) error {
 	m, err := t.settings.Get(ctx, wellknown.ReaderConfigMap)
 	if err != nil {
@@ -65,9 +66,9 @@ func (t *trust) load(ctx context.Context) error {
 	}
 	roots, err := clientcert.ParseBundle([]byte(m.Data["requestheader-client-ca-file"]))
 	if err != nil {
-		return fmt.Errorf("the cluster tells no authority of its front proxy: %w", err)
+		return fmt.Errorf("the cluster publishes no CA of its front proxy: %w", err)
 	}
-	c := requestheader.Config{Roots: roots}
+	c := clientcert.RequestHeaderConfig{Roots: roots}
 	for key, list := range map[string]*[]string{
 		"requestheader-allowed-names": &c.AllowedNames, "requestheader-username-headers": &c.UserHeaders, "requestheader-uid-headers": &c.UIDHeaders,
 		"requestheader-group-headers": &c.GroupHeaders, "requestheader-extra-headers-prefix": &c.ExtraPrefixes,
@@ -78,15 +79,15 @@ func (t *trust) load(ctx context.Context) error {
 			}
 		}
 	}
-	proxy, err := requestheader.New(c)
+	proxy, err := clientcert.NewRequestHeader(c)
 	if err == nil {
 		t.proxy.Store(proxy)
 	}
 	return err
 }
 
-// namespaces refuses objects in namespaces that the cluster does not have, or no longer: it
-// would not find them when it empties one.
+// namespaces rejects objects in namespaces that do not exist in the cluster or are being deleted: the
+// cluster would not delete these objects with the namespace.
 func namespaces(conn client.Conn) admission.Plugin {
 	kind := registry.Of(registry.Definition[core.Namespace]{Version: "v1", Scope: registry.Cluster})
 	all := client.Of[core.Namespace](conn, kind)

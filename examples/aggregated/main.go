@@ -1,10 +1,10 @@
-// Command aggregated is an extension API server: a cluster's API server passes requests for
-// one group on to it. It believes the callers that the cluster's front proxy names, asks
-// the cluster what they may do, and keeps its objects itself.
+// Command aggregated is an extension API server: the API server of a cluster forwards the requests for
+// one group to it. It authenticates the users that the cluster's front proxy passes, asks the cluster
+// for authorization, and stores its objects itself.
 //
 //	go run ./examples/aggregated -kubeconfig CLUSTER -tls-cert-file CRT -tls-private-key-file KEY -dir harbor-data
 //
-// What the cluster has to know is in manifests.
+// The directory manifests has the objects that the cluster needs.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/authzwebhook"
+	"orch.io/controlplane/auth/webhook"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/registry"
@@ -37,7 +37,7 @@ import (
 
 const group = "harbor.example.com"
 
-// Berth is where a ship lies.
+// Berth is a place for a ship in the harbor.
 type Berth struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -56,11 +56,11 @@ type options struct{ kubeconfig, listen, cert, key, dir string }
 
 func main() {
 	var o options
-	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "the way to the cluster")
-	flag.StringVar(&o.listen, "listen", "127.0.0.1:8443", "the address to listen on")
-	flag.StringVar(&o.cert, "tls-cert-file", "", "the certificate to serve with, for SERVICE.NAMESPACE.svc, PEM")
-	flag.StringVar(&o.key, "tls-private-key-file", "", "its key, PEM")
-	flag.StringVar(&o.dir, "dir", "", "the directory of the objects; without one they are in memory")
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster")
+	flag.StringVar(&o.listen, "listen", "127.0.0.1:8443", "address to listen on")
+	flag.StringVar(&o.cert, "tls-cert-file", "", "server certificate for SERVICE.NAMESPACE.svc, PEM")
+	flag.StringVar(&o.key, "tls-private-key-file", "", "key of -tls-cert-file, PEM")
+	flag.StringVar(&o.dir, "dir", "", "data directory; empty keeps objects in memory")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -89,7 +89,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	reviews := *cluster
 	reviews.URL = cluster.URL.JoinPath("apis/authorization.k8s.io/v1/subjectaccessreviews")
-	rights, err := authzwebhook.New(authzwebhook.Config{
+	rights, err := webhook.NewAuthorizer(webhook.AuthorizerConfig{
 		Remote: &reviews, Names: names.Kubernetes, KeepAllowed: 10 * time.Second, KeepDenied: 10 * time.Second,
 	})
 	if err != nil {
@@ -104,13 +104,13 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		Names: names.Kubernetes, Logger: log, Admission: []admission.Plugin{namespaces(conn)},
 		Authenticators: []auth.Authenticator{proxy, auth.AnonymousAccess},
 		Authorizer:     auth.Chain(auth.Superuser(auth.Masters), rights),
-		RunControllers: []string{"envtest"}, // the cluster's controllers empty namespaces and collect garbage here, too
+		RunControllers: []string{"envtest"}, // the controllers of the cluster also delete namespaces and collect garbage here
 	}
 	b.Register(berth())
 	return serve(ctx, b, o, proxy, serving.TLS(cert), out)
 }
 
-// serve runs the server, and beside it what follows the cluster's settings.
+// serve runs the server, and meanwhile follows the cluster's settings.
 func serve(ctx context.Context, b *server.Builder, o options, proxy *trust, config *tls.Config, out io.Writer) (err error) {
 	if o.dir != "" {
 		if b.Storage, err = badgerstore.Open(badgerstore.Options{Dir: o.dir, Logger: b.Logger}); err != nil {

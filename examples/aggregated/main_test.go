@@ -32,8 +32,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const frontName = "front-proxy-client"
 
-// cluster returns a server with roles that knows the program, and a file with the way of
-// the program to it.
+// cluster returns a server with RBAC and the manifests, and a kubeconfig with which the program
+// connects to it.
 func cluster(t *testing.T) (s *servertest.Server, kubeconfig string) {
 	t.Helper()
 	s = servertest.New(t, servertest.RBAC)
@@ -41,8 +41,8 @@ func cluster(t *testing.T) (s *servertest.Server, kubeconfig string) {
 	return s, s.As("system:serviceaccount:harbor:berths").Kubeconfig()
 }
 
-// tell has a cluster tell the authority of its front proxy.
-func tell(t *testing.T, s *servertest.Server, front *serving.Authority) {
+// publish makes a cluster publish the authority of its front proxy.
+func publish(t *testing.T, s *servertest.Server, front *serving.Authority) {
 	t.Helper()
 	list := func(v ...string) string {
 		text, err := json.Marshal(v)
@@ -69,10 +69,10 @@ func authority(t *testing.T) *serving.Authority {
 	return ca
 }
 
-// program is the server of the program while it runs, as those see it who call it.
+// program is a running server of the program, as its clients see it.
 type program struct {
 	url string
-	ca  *serving.Authority // of its certificate
+	ca  *serving.Authority // the authority of its certificate
 }
 
 // files returns options with a certificate of an authority.
@@ -110,7 +110,7 @@ func start(t *testing.T, kubeconfig string) program {
 	return p
 }
 
-// caller sends requests as a front proxy does for somebody.
+// caller sends requests as a front proxy does on behalf of a user.
 type caller struct {
 	next   http.RoundTripper
 	user   string
@@ -124,8 +124,8 @@ func (c caller) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// as is the way of somebody through a proxy that has a certificate of an authority with a
-// name; nil: that has none.
+// as returns a client that acts as a front proxy for a user. The proxy has a certificate of an
+// authority with a name, or none if proxy is nil.
 func (p program) as(t *testing.T, proxy *serving.Authority, name, user string, groups ...string) *client.Objects[Berth] {
 	t.Helper()
 	config := &tls.Config{RootCAs: p.ca.Pool(), ServerName: "berths.harbor.svc"}
@@ -148,7 +148,7 @@ func newBerth(name string) *Berth {
 	return b
 }
 
-// roles of the cluster: pilots read berths in the namespace default, and jane makes them.
+// roles of the cluster: pilots read berths in the namespace default, and jane creates them.
 const roles = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -173,14 +173,14 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: make-ber
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jane}]
 `
 
-// TestCallers: the cluster's front proxy is believed, and nobody else; what callers may do,
-// the roles of the cluster say.
-func TestCallers(t *testing.T) {
+// TestAuthentication: only the front proxy of the cluster may pass users, and the roles of the cluster
+// decide what they may do.
+func TestAuthentication(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s, kubeconfig := cluster(t)
 	front := authority(t)
-	tell(t, s, front)
+	publish(t, s, front)
 	s.Load(fstest.MapFS{"roles.yaml": {Data: []byte(roles)}})
 	p := start(t, kubeconfig)
 
@@ -211,12 +211,12 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-// TestNamespaces: objects are in namespaces of the cluster.
+// TestNamespaces: objects can only be created in namespaces of the cluster.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	s, kubeconfig := cluster(t)
 	front := authority(t)
-	tell(t, s, front)
+	publish(t, s, front)
 	s.Load(fstest.MapFS{"roles.yaml": {Data: []byte(roles)}, "ending.yaml": {Data: []byte(`
 apiVersion: v1
 kind: Namespace
@@ -233,21 +233,21 @@ spec: {finalizers: [example.com/held]}
 	assert.Equal(t, meta.ReasonForbidden, meta.ReasonOf(err))
 }
 
-// TestNewAuthority: when the cluster tells another authority, that counts, and broken
-// settings change nothing.
+// TestNewAuthority: a new authority that the cluster publishes takes effect, and invalid settings
+// change nothing.
 func TestNewAuthority(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s, kubeconfig := cluster(t)
 	before, after := authority(t), authority(t)
-	tell(t, s, before)
+	publish(t, s, before)
 	p := start(t, kubeconfig)
 	then, now := p.as(t, before, frontName, "admin", auth.Masters), p.as(t, after, frontName, "admin", auth.Masters)
 	_, err := now.Get(ctx, "one")
 	require.Equal(t, meta.ReasonUnauthorized, meta.ReasonOf(err), err)
 	_, err = then.Get(ctx, "one")
 	require.Equal(t, meta.ReasonNotFound, meta.ReasonOf(err), err)
-	tell(t, s, after)
+	publish(t, s, after)
 	require.Eventually(t, func() bool {
 		_, err := now.Get(ctx, "one")
 		return meta.IsNotFound(err)
@@ -256,8 +256,9 @@ func TestNewAuthority(t *testing.T) {
 	require.Equal(t, meta.ReasonUnauthorized, meta.ReasonOf(err), err)
 }
 
-// TestStart: without the cluster's settings, or the right to read them, nothing is served.
-func TestStart(t *testing.T) {
+// TestStartErrors: the server does not start without the settings of the cluster or the right to read
+// them.
+func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	s, kubeconfig := cluster(t)
 	says := func(kubeconfig, want string) {
@@ -271,6 +272,6 @@ kind: ConfigMap
 metadata: {name: extension-apiserver-authentication, namespace: kube-system}
 data: {client-ca-file: of callers and not of the proxy}
 `)}})
-	says(kubeconfig, "the cluster tells no authority of its front proxy")
+	says(kubeconfig, "the cluster publishes no CA of its front proxy")
 	says(s.As("jane").Kubeconfig(), `"jane" cannot get resource "configmaps"`)
 }

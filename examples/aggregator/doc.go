@@ -1,4 +1,4 @@
-// Package aggregator is a module of its own for a test: a server of this library with
-// k8s.io/sample-apiserver behind it, an extension API server that this project did not
-// write, with the manifests that come with it.
+// Package aggregator is a module for one test: a server of this library in front of
+// k8s.io/sample-apiserver, an extension API server of another project, with the manifests of that
+// project.
 package aggregator

@@ -25,11 +25,11 @@ import (
 	"orch.io/controlplane/server/serving"
 )
 
-// patience only ends tests that would fail anyway.
+// patience limits tests that would hang.
 const patience = 2 * time.Minute
 
-// cluster returns a server with roles, which tells extension API servers how to know its
-// certificate, and which the service of the sample leads away from.
+// cluster returns a server with RBAC that publishes how extension API servers verify its certificate.
+// It resolves the Service of the sample to the address of the sample.
 func cluster(t *testing.T, sample net.Addr) *servertest.Server {
 	t.Helper()
 	ca, err := serving.NewAuthority("front-proxy")
@@ -54,7 +54,7 @@ func cluster(t *testing.T, sample net.Addr) *servertest.Server {
 	})
 }
 
-// store runs the store of the sample and returns its address.
+// store runs the etcd of the sample and returns its address.
 func store(t *testing.T) string {
 	t.Helper()
 	c := embed.NewConfig()
@@ -85,7 +85,7 @@ func run(t *testing.T, l net.Listener, kubeconfig string) {
 	})
 }
 
-// kubectl runs a command as a user and returns what it said, and whether it succeeded.
+// kubectl runs a command as a user, and returns its output and whether it succeeded.
 func kubectl(t *testing.T, kubeconfig, stdin, line string) (string, bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -97,7 +97,7 @@ func kubectl(t *testing.T, kubeconfig, stdin, line string) (string, bool) {
 	return string(out), err == nil
 }
 
-// artifacts is where the sample's own manifests are.
+// artifacts returns the directory with the sample's own manifests.
 func artifacts(t *testing.T) string {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/sample-apiserver").Output()
@@ -105,8 +105,7 @@ func artifacts(t *testing.T) string {
 	return filepath.Join(strings.TrimSpace(string(dir)), "artifacts")
 }
 
-// TestSampleAPIServer has kubectl work with the kinds of the sample through the server that
-// aggregates it.
+// TestSampleAPIServer: kubectl uses the kinds of the sample through the server that aggregates it.
 func TestSampleAPIServer(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("there is no kubectl on this machine")
@@ -126,7 +125,7 @@ func TestSampleAPIServer(t *testing.T) {
 	}
 	ok(admin, "", "create namespace wardle")
 	ok(admin, "", "apply -f "+artifacts(t)+"/example")
-	// Its manifests do not let it read what its admission reads since version 1.36.
+	// Its manifests lack a permission that its admission needs since version 1.36.
 	ok(admin, "", "create clusterrole wardle-policies --verb=get,list,watch "+
 		"--resource=mutatingadmissionpolicies.admissionregistration.k8s.io,mutatingadmissionpolicybindings.admissionregistration.k8s.io")
 	ok(admin, "", "create clusterrolebinding wardle-policies --clusterrole=wardle-policies --serviceaccount=wardle:apiserver")
@@ -143,7 +142,7 @@ func TestSampleAPIServer(t *testing.T) {
 	ok(admin, "", "get flunders -l seen=yes", "my-first-flunder")
 	ok(admin, "", "get --raw /openapi/v2", "/apis/wardle.example.com/v1alpha1/namespaces/{namespace}/flunders", "/apis/apps/v1/deployments")
 
-	// The sample sees who calls, and asks this server what he may do.
+	// The sample gets the user of the request, and asks this server for authorization.
 	ok(admin, "", "create clusterrole flunders --verb=get,list --resource=flunders.wardle.example.com")
 	ok(admin, "", "create clusterrolebinding flunders --clusterrole=flunders --user=jane")
 	jane := s.As("jane").Kubeconfig()

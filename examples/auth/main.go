@@ -1,6 +1,5 @@
-// Command auth is a server with access control of its own: callers show an API key in a
-// header, tenants do what they like in the namespace of their name, and roles (RBAC) say
-// what else somebody may do.
+// Command auth is a server with its own access control: callers send an API key in a header, tenants
+// have all rights in the namespace of their name, and roles (RBAC) grant other rights.
 //
 //	go run ./examples/auth
 package main
@@ -27,12 +26,12 @@ import (
 
 const header = "X-Api-Key"
 
-// keys are the callers by the hashes of their keys: whoever reads them learns no key, and
-// how long a look-up takes tells nothing of one.
+// keys maps the hashes of API keys to users. The map reveals no key, and because lookups use hashes,
+// their timing reveals nothing about a key.
 type keys map[[sha256.Size]byte]auth.User
 
-// Authenticate implements auth.Authenticator: no key is for others to judge, a wrong one
-// is 401.
+// Authenticate implements auth.Authenticator. A request without a key is left to other authenticators;
+// a wrong key is answered with 401.
 func (k keys) Authenticate(r *http.Request) (*auth.User, error) {
 	sent := r.Header.Values(header)
 	if len(sent) == 0 {
@@ -40,17 +39,17 @@ func (k keys) Authenticate(r *http.Request) (*auth.User, error) {
 	}
 	user, ok := k[sha256.Sum256([]byte(sent[0]))]
 	if !ok || len(sent) > 1 {
-		return nil, errors.New("the API key is not known")
+		return nil, errors.New("unknown API key")
 	}
 	user.Groups = slices.Clone(user.Groups)
 	return &user, nil
 }
 
-// Strip takes the key out of a request that goes on to another server, such as a pod.
+// Strip removes the key from a request that is forwarded to another server, such as a pod.
 func (keys) Strip(h http.Header) { h.Del(header) }
 
-// tenants allows everything in the namespace of the caller's name, and leaves the rest to
-// others.
+// tenants allows everything in the namespace with the name of the caller, and has no opinion on other
+// requests.
 func tenants(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	if a.Namespace != "" && a.Namespace == a.User.Name && slices.Contains(a.User.Groups, "tenants") {
 		return auth.Allow, "it is the tenant's own", nil
@@ -58,7 +57,7 @@ func tenants(_ context.Context, a auth.Attributes) (auth.Decision, string, error
 	return auth.NoOpinion, "", nil
 }
 
-// Note is what tenants keep.
+// Note is an object of a tenant.
 type Note struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -98,7 +97,7 @@ func run(ctx context.Context, out io.Writer) error {
 	return errors.Join(tour(ctx, note, s.Transport(), out), s.Shutdown(ctx))
 }
 
-// withKey sends a key with every request: what a client elsewhere has around its transport.
+// withKey is a transport that adds a key to every request.
 type withKey struct {
 	key  string
 	base http.RoundTripper
@@ -127,6 +126,6 @@ func tour(ctx context.Context, note *registry.Kind, transport http.RoundTripper,
 	err = notes("key-of-eve").In("ann").Delete(ctx, "todo", registry.DeleteOptions{})
 	fmt.Fprintln(out, "eve deletes it:", err)
 	_, err = notes("guessed").In("ann").Get(ctx, "todo")
-	fmt.Fprintln(out, "anybody reads it:", err)
+	fmt.Fprintln(out, "anonymous reads it:", err)
 	return nil
 }

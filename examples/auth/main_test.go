@@ -18,6 +18,6 @@ func Example() {
 	// bob reads it: notes.example.com "todo" is forbidden: User "bob" cannot get resource "notes" in API group "example.com" in the namespace "ann"
 	// eve reads all: 1
 	// eve deletes it: notes.example.com "todo" is forbidden: User "eve" cannot delete resource "notes" in API group "example.com" in the namespace "ann"
-	// anybody reads it: Unauthorized
+	// anonymous reads it: Unauthorized
 	// <nil>
 }

@@ -7,8 +7,8 @@ import (
 	"orch.io/controlplane/client"
 )
 
-// prepare makes what is there from the start: the namespaces of the tenants, and a role by
-// which auditors read all notes. What a start before made stays as it is.
+// prepare creates the initial objects: the namespaces of the tenants, and a role with which auditors
+// read all notes. It does not change objects that exist already.
 func prepare(ctx context.Context, c client.Client) error {
 	const rbac = "rbac.authorization.k8s.io"
 	namespaces := meta.GroupResource{Resource: "namespaces"}

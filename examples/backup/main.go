@@ -1,7 +1,7 @@
-// Command backup keeps a program's data safe: its store is saved in a file while it serves, later
-// what changed since in another one, and both are restored into a new directory when the first
-// one is lost. What is restored has the versions that it had, so that clients go on from what they
-// saw last. Those that saw what happened after the last backup must start over: see
+// Command backup shows how a program backs up and restores its data. It saves its store to a file while
+// it serves, then the changes since to a second file, and restores both into a new directory after the
+// data directory is lost. Restored objects keep their versions, so clients continue from the version
+// that they saw last. Clients that saw changes after the last backup must start over, see
 // backup.Options.StartOver.
 //
 //	go run ./examples/backup
@@ -43,10 +43,10 @@ func main() {
 	}
 }
 
-// save backs up a store that is in use, or what changed in it since an earlier backup. The file has
-// its name only once it is whole and on the disk.
+// save backs up a store that is in use, or its changes since an earlier backup. The file gets its name
+// only when it is complete and on the disk.
 func save(ctx context.Context, store storage.Backend, since backup.Position, file string) (*backup.Report, error) {
-	f, err := os.OpenFile(file+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // it has all that is secret
+	f, err := os.OpenFile(file+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // only for the owner, because a backup contains all secrets
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// restore makes a directory from a backup and those that were made on top of it. If that fails, or
-// failed in an earlier attempt, nothing is left of it.
+// restore fills a directory from a backup and the backups based on it. If restore fails, it leaves
+// nothing in the directory.
 func restore(ctx context.Context, dir string, files ...string) error {
 	var readers []io.Reader
 	for _, file := range files {
@@ -86,7 +86,7 @@ func restore(ctx context.Context, dir string, files ...string) error {
 	})
 }
 
-// serve runs the program's server over a directory while work lasts.
+// serve runs the server with a directory while work runs.
 func serve(ctx context.Context, dir string, work func(storage.Backend, *client.Objects[Note]) error) error {
 	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
 	if err != nil {
@@ -105,7 +105,7 @@ func serve(ctx context.Context, dir string, work func(storage.Backend, *client.O
 
 func run(ctx context.Context, dir string, out io.Writer) error {
 	data, monday, tuesday := filepath.Join(dir, "data"), filepath.Join(dir, "monday"), filepath.Join(dir, "tuesday")
-	var seen string // the version that a client saw last
+	var seen string // the version that the client saw last
 	write := func(store storage.Backend, notes *client.Objects[Note]) error {
 		made, err := notes.Create(ctx, &Note{ObjectMeta: meta.ObjectMeta{Name: "todo"}, Text: "buy milk"})
 		if err != nil {
@@ -116,7 +116,7 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(out, "monday has everything up to the version that the client saw:", fmt.Sprint(first.Revision) == seen)
+		fmt.Fprintln(out, "monday contains the version that the client saw:", fmt.Sprint(first.Revision) == seen)
 		if _, err := notes.Modify(ctx, "todo", func(n *Note) error { n.Text = "buy milk and bread"; return nil }); err != nil {
 			return err
 		}
@@ -124,10 +124,10 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(out, "tuesday has what came after:", second.Revision-first.Revision, "change")
+		fmt.Fprintln(out, "changes in tuesday:", second.Revision-first.Revision)
 		return nil
 	}
-	goOn := func(_ storage.Backend, notes *client.Objects[Note]) error {
+	resume := func(_ storage.Backend, notes *client.Objects[Note]) error {
 		for e, err := range notes.Watch(ctx, seen) {
 			if err == nil {
 				fmt.Fprintln(out, "the client missed:", e.Type, e.Object.Text)
@@ -139,12 +139,12 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 	if err := serve(ctx, data, write); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(data); err != nil { // the disk is gone
+	if err := os.RemoveAll(data); err != nil { // the disk is lost
 		return err
 	}
-	fmt.Fprintln(out, "tuesday alone is refused:", errors.Is(restore(ctx, data, tuesday), backup.ErrWrongBase))
+	fmt.Fprintln(out, "tuesday alone is rejected:", errors.Is(restore(ctx, data, tuesday), backup.ErrWrongBase))
 	if err := restore(ctx, data, monday, tuesday); err != nil {
 		return err
 	}
-	return serve(ctx, data, goOn)
+	return serve(ctx, data, resume)
 }

@@ -22,15 +22,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	fmt.Fprintln(&out, run(t.Context(), t.TempDir(), &out))
-	require.Equal(t, `monday has everything up to the version that the client saw: true
-tuesday has what came after: 1 change
-tuesday alone is refused: true
+	require.Equal(t, `monday contains the version that the client saw: true
+changes in tuesday: 1
+tuesday alone is rejected: true
 the client missed: MODIFIED buy milk and bread
 <nil>
 `, out.String())
 }
 
-// TestDamagedBackups are refused and leave nothing in the directory, which can be restored into.
+// TestDamagedBackups: a damaged backup is rejected and leaves nothing in the directory, so the restore
+// can be repeated.
 func TestDamagedBackups(t *testing.T) {
 	dir := t.TempDir()
 	data, saved, damaged, restored := filepath.Join(dir, "data"), filepath.Join(dir, "saved"), filepath.Join(dir, "damaged"), filepath.Join(dir, "restored")

@@ -14,27 +14,27 @@ import (
 
 const group = "kitchen.example.com"
 
-// Recipe is what cooks write down.
+// Recipe is a recipe of the kitchen.
 type Recipe struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
 	Spec            struct {
-		Ingredients []string `json:"ingredients" schema:"required,minItems=1,maxItems=50,listType=set" doc:"what goes in, in lower case"`
-		Minutes     int      `json:"minutes,omitempty" schema:"default=30,min=1" doc:"how long it takes"`
+		Ingredients []string `json:"ingredients" schema:"required,minItems=1,maxItems=50,listType=set" doc:"the ingredients, in lower case"`
+		Minutes     int      `json:"minutes,omitempty" schema:"default=30,min=1" doc:"the time that it takes"`
 	} `json:"spec"`
 	Status struct {
-		Cooked int `json:"cooked,omitempty" doc:"how often it was made"`
+		Cooked int `json:"cooked,omitempty" doc:"the number of times it was cooked"`
 	} `json:"status,omitzero"`
 }
 
-// Allergen is something that no recipe may hold.
+// Allergen is an ingredient that no recipe may contain.
 type Allergen struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
-	Names           []string `json:"names" schema:"required,minItems=1,maxItems=50" doc:"what recipes call it"`
+	Names           []string `json:"names" schema:"required,minItems=1,maxItems=50" doc:"the names of the ingredient in recipes"`
 }
 
-// kinds are what the server serves: names, columns, and what tags cannot say.
+// kinds returns the kinds of the server: their names, columns, and the rules that tags cannot express.
 func kinds() []*registry.Kind {
 	return []*registry.Kind{
 		registry.Of(registry.Definition[Recipe]{
@@ -56,7 +56,7 @@ func kinds() []*registry.Kind {
 	}
 }
 
-// allergens refuses recipes with an allergen: a rule between objects, which is admission's.
+// allergens rejects recipes with an allergen. A rule between objects is an admission plugin.
 func allergens() admission.Plugin {
 	return admission.Plugin{
 		Name: "Allergens",

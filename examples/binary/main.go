@@ -1,6 +1,6 @@
-// Command binary is a server of one's own as others install it: four kinds, a rule and an exact
-// quota between them as admission plugins, a directory for what is stored, TLS by an authority of
-// its own, roles, and a kubeconfig of its administrator.
+// Command binary is a server that others can install: it has four kinds, a rule and an exact quota as
+// admission plugins, a data directory, TLS with its own authority, roles, and a kubeconfig of the
+// administrator.
 //
 //	go run ./examples/binary -dir kitchen-data
 package main
@@ -30,8 +30,8 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "kitchen-data", "the directory of what the server keeps")
-	listen := flag.String("listen", "127.0.0.1:6443", "the address to listen on")
+	dir := flag.String("dir", "kitchen-data", "data directory")
+	listen := flag.String("listen", "127.0.0.1:6443", "address to listen on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -68,7 +68,7 @@ func run(ctx context.Context, dir, listen string, out io.Writer) error {
 	return serving.Run(ctx, s, l, serving.Options{TLS: tls})
 }
 
-// open builds the server over the store in the directory.
+// open builds the server with the store in the directory.
 func open(ctx context.Context, dir string, ca *serving.Authority) (*server.Server, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	store, err := badgerstore.Open(badgerstore.Options{Dir: filepath.Join(dir, "objects"), Logger: log})
@@ -78,7 +78,7 @@ func open(ctx context.Context, dir string, ca *serving.Authority) (*server.Serve
 	return build(ctx, store, ca, log)
 }
 
-// build builds the server over a store. The kinds of a cluster are there for namespaces and roles.
+// build builds the server with a store. The built-in kinds are registered for namespaces and roles.
 func build(ctx context.Context, store storage.Backend, ca *serving.Authority, log *slog.Logger) (*server.Server, error) {
 	b := &server.Builder{Names: names.Kubernetes, Storage: store, Logger: log, Admission: []admission.Plugin{allergens(), shelfSpace()}}
 	b.Register(builtin.Kinds()...)
@@ -90,7 +90,8 @@ func build(ctx context.Context, store storage.Backend, ca *serving.Authority, lo
 	return b.Build(ctx)
 }
 
-// writeKubeconfig writes the administrator's, with a certificate that holds for a year.
+// writeKubeconfig writes the kubeconfig of the administrator, with a certificate that is valid for a
+// year.
 func writeKubeconfig(dir string, ca *serving.Authority, url string) (string, error) {
 	text, err := ca.Kubeconfig(url, "admin", auth.Masters)
 	if err != nil {

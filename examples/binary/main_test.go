@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start runs the program over a directory, until end is called.
+// start runs the program with a directory until end is called.
 func start(t *testing.T, dir string) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -49,7 +49,8 @@ func start(t *testing.T, dir string) (end func()) {
 	}
 }
 
-// TestTypedClient: any program with the kubeconfig, and what is stored outlives the server.
+// TestTypedClient: any program with the kubeconfig can use the server, and the objects survive a
+// restart.
 func TestTypedClient(t *testing.T) {
 	dir := t.TempDir()
 	soup := &Recipe{ObjectMeta: meta.ObjectMeta{Name: "soup"}}
@@ -84,10 +85,10 @@ func connect[T any](t *testing.T, dir string, kind *registry.Kind) (objects *cli
 	return client.Of[T](conn, kind), (&http.Client{Transport: transport}).CloseIdleConnections
 }
 
-// TestKubectl has the real one work with the kinds.
+// TestKubectl uses the kinds with kubectl.
 func TestKubectl(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("there is no kubectl on this machine")
+		t.Skip("kubectl is not installed")
 	}
 	dir := t.TempDir()
 	defer start(t, dir)()
@@ -98,7 +99,7 @@ func TestKubectl(t *testing.T) {
 		c := exec.CommandContext(ctx, "kubectl", args...)
 		c.Env = []string{"HOME=" + dir, "KUBECONFIG=" + filepath.Join(dir, "admin.kubeconfig"), "PATH=" + os.Getenv("PATH")}
 		c.Stdin = strings.NewReader(input)
-		out, _ := c.CombinedOutput() // a refusal says so
+		out, _ := c.CombinedOutput() // the output contains the error
 		require.NoError(t, ctx.Err())
 		return string(out)
 	}
@@ -115,7 +116,7 @@ func TestKubectl(t *testing.T) {
 		{fmt.Sprintf(cake, "milk"), "apply -f -", "recipe.kitchen.example.com/cake configured"},
 		{"", `patch recipe cake --subresource=status --type=merge -p {"status":{"cooked":2}}`, "recipe.kitchen.example.com/cake patched"},
 		{"", "get rcp --no-headers", "cake   30    2     "},
-		{"", "explain recipe.spec", "what goes in, in lower case"},
+		{"", "explain recipe.spec", "the ingredients, in lower case"},
 		{"", "auth can-i delete recipes --as=jane", "no"},
 	} {
 		require.Contains(t, kubectl(step.input, strings.Fields(step.args)...), step.says, step.args)

@@ -17,21 +17,21 @@ type Jar struct {
 	Status          JarStatus `json:"status"`
 }
 
-// JarSpec is the size of a jar, which kubectl scale changes, too.
+// JarSpec is the size of a jar, which kubectl scale can change.
 type JarSpec struct {
 	Liters int64 `json:"liters" schema:"required,min=1"`
 }
 
-// JarStatus is how full a jar is.
+// JarStatus is the amount in a jar.
 type JarStatus struct {
 	Liters int64 `json:"liters,omitempty"`
 }
 
-// Shelf bounds the jars of the namespace that has its name.
+// Shelf limits the jars of the namespace with the same name.
 type Shelf struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
-	Liters          int64 `json:"liters" schema:"required,min=0" doc:"how much the jars of the namespace may hold together"`
+	Liters          int64 `json:"liters" schema:"required,min=0" doc:"total capacity of the jars in the namespace, in liters"`
 }
 
 func quotaKinds() []*registry.Kind {
@@ -44,9 +44,9 @@ func quotaKinds() []*registry.Kind {
 }
 
 // shelfSpace is an exact quota: the jars of a namespace never hold more than its shelf, however many
-// servers over one store create jars, resize them and change shelves at the same time. The rule names
-// sub-resources, too, because the sub-resource scale changes spec.liters. It omits deletions, which only lower
-// the sum.
+// servers of one store create jars, resize them and change shelves at the same time. The rule includes
+// subresources, because the subresource scale changes spec.liters. It excludes deletions, which only
+// lower the sum.
 func shelfSpace() admission.Plugin {
 	return admission.Plugin{
 		Name: "ShelfSpace",
@@ -71,7 +71,7 @@ func shelfSpace() admission.Plugin {
 	}
 }
 
-// space returns what the jars of a namespace hold and may hold once the request is stored.
+// space returns how much the jars of a namespace would hold after the request, and the limit.
 func space(ctx context.Context, r *admission.Request, namespace string) (used, limit int64, err error) {
 	shelf, err := r.Server.Find(ctx, group, "shelves", meta.Key{Name: namespace})
 	if err != nil {
@@ -79,14 +79,14 @@ func space(ctx context.Context, r *admission.Request, namespace string) (used, l
 	}
 	jars, err := r.Server.List(ctx, group, "jars", namespace)
 	for _, jar := range jars {
-		if r.Resource.Resource != "jars" || jar.Name() != r.Name { // else the request replaces it
+		if r.Resource.Resource != "jars" || jar.Name() != r.Name { // otherwise the request replaces it
 			used += jar.Int("spec", "liters")
 		}
 	}
 	if r.Resource.Resource == "shelves" {
 		shelf = r.Object
 	} else {
-		used += r.Object.Int("spec", "liters") // the jar, through a sub-resource, too
+		used += r.Object.Int("spec", "liters") // the jar, also if the request is for a subresource
 	}
 	if shelf == nil {
 		return used, 0, err

@@ -19,12 +19,12 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// shared is a store that outlives each of its servers.
+// shared is a store that several servers use; their shutdown does not close it.
 type shared struct{ storage.Backend }
 
 func (shared) Close() error { return nil }
 
-// serve runs a server over a store and returns a connection as its administrator.
+// serve runs a server with a store and returns a connection as its administrator.
 func serve(t *testing.T, store storage.Backend, ca *serving.Authority) client.Conn {
 	t.Helper()
 	s, err := build(t.Context(), store, ca, slog.New(slog.DiscardHandler))
@@ -39,9 +39,9 @@ func serve(t *testing.T, store storage.Backend, ca *serving.Authority) client.Co
 	return s.Conn(auth.User{Name: "admin", Groups: []string{auth.Masters}})
 }
 
-// TestShelfSpaceOfTwoServers has 16 writers at two servers over one store put jars of 10 liters on a
-// shelf of 100, resize them by updates and by the sub-resource scale, and change the shelf meanwhile.
-func TestShelfSpaceOfTwoServers(t *testing.T) {
+// TestQuotaHoldsAcrossTwoServers: 16 writers on two servers of one store create jars of 10 liters for a
+// shelf of 100, resize them by updates and by the subresource scale, and change the shelf.
+func TestQuotaHoldsAcrossTwoServers(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	ca, err := serving.LoadAuthority(t.TempDir())
@@ -99,5 +99,5 @@ func TestShelfSpaceOfTwoServers(t *testing.T) {
 		_, err = jars.Subresource("scale").Patch(t.Context(), jar.Name, client.MergePatch(map[string]any{"spec": map[string]any{"replicas": jar.Spec.Liters + 1}}))
 		return err
 	})
-	assert.EqualValues(t, 5, made.Load(), "the sub-resource scale changes the sum, too")
+	assert.EqualValues(t, 5, made.Load(), "updates through the subresource scale are counted")
 }

@@ -33,17 +33,17 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// succeeded is what an agent says of a command on its stream of errors.
-const succeeded = `{"metadata":{},"status":"Success"}`
+// successStatus is the message of a kubelet on the error stream after a successful command.
+const successStatus = `{"metadata":{},"status":"Success"}`
 
-// nodeAgent runs commands that answer their input in capitals, and forwards ports to
-// nothing but an echo. It speaks SPDY, and WebSocket if it is told to.
+// nodeAgent is a fake kubelet. Its commands answer their input in capitals, and it forwards every port
+// to an echo server. It uses SPDY, or WebSocket if sockets is set.
 type nodeAgent struct{ sockets bool }
 
 func (a nodeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/healthz":
-		fmt.Fprint(w, succeeded)
+		fmt.Fprint(w, successStatus)
 	case strings.HasPrefix(r.URL.Path, "/containerLogs/"):
 		fmt.Fprintf(w, "log of %s\n", r.URL.Path)
 	case r.Header.Get("Upgrade") == "websocket" && a.sockets:
@@ -57,7 +57,7 @@ func (a nodeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// socket runs a command over a WebSocket: the first byte of a message says the stream.
+// socket runs a command over a WebSocket. The first byte of a message is the number of the stream.
 func (a nodeAgent) socket(w http.ResponseWriter, r *http.Request) {
 	up := websocket.Upgrader{Subprotocols: []string{"v5.channel.k8s.io"}, CheckOrigin: func(*http.Request) bool { return true }}
 	conn, err := up.Upgrade(w, r, nil)
@@ -71,7 +71,7 @@ func (a nodeAgent) socket(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		if message[0] == 255 { // a stream is closed
+		if message[0] == 255 { // the message closes a stream
 			break
 		}
 		input.Write(message[1:])
@@ -81,12 +81,12 @@ func (a nodeAgent) socket(w http.ResponseWriter, r *http.Request) {
 	}
 	say(1, strings.ToUpper(input.String()))
 	say(2, strings.Join(r.URL.Query()["command"], " "))
-	say(3, succeeded)
+	say(3, successStatus)
 	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))
 	_, _, _ = conn.ReadMessage()
 }
 
-// streams switches to SPDY, and returns the streams of the peer as they come.
+// streams upgrades the connection to SPDY, and returns the streams of the peer as they arrive.
 func (a nodeAgent) streams(w http.ResponseWriter, r *http.Request, protocol string) (httpstream.Connection, <-chan httpstream.Stream) {
 	if _, err := httpstream.Handshake(r, w, []string{protocol}); err != nil {
 		return nil, nil
@@ -106,7 +106,7 @@ func (a nodeAgent) command(w http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.Close()
 	byType := map[string]httpstream.Stream{}
-	want := 1 // the stream of errors
+	want := 1 // the error stream
 	for _, p := range []string{"input", "output", "error"} {
 		if r.URL.Query().Get(p) == "1" {
 			want++
@@ -130,7 +130,7 @@ func (a nodeAgent) command(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(e, strings.Join(r.URL.Query()["command"], " "))
 		_ = e.Close()
 	}
-	fmt.Fprint(byType["error"], succeeded)
+	fmt.Fprint(byType["error"], successStatus)
 	_ = byType["error"].Close()
 	<-conn.CloseChan()
 }
@@ -158,7 +158,7 @@ func (a nodeAgent) forward(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withAgent is a server with a pod on a node that has an agent.
+// withAgent returns a server with a pod on a node that has a kubelet.
 func withAgent(t *testing.T, a nodeAgent) (*servertest.Server, *rest.Config) {
 	web := httptest.NewUnstartedServer(a)
 	web.StartTLS()
@@ -189,14 +189,14 @@ func withAgent(t *testing.T, a nodeAgent) (*servertest.Server, *rest.Config) {
 	return s, config
 }
 
-// request is what an executor asks for.
+// request returns the URL that an executor requests.
 func request(config *rest.Config, subresource string, options *corev1.PodExecOptions) *url.URL {
 	return kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient().Post().Resource("pods").Namespace("default").Name("web").
 		SubResource(subresource).VersionedParams(options, scheme.ParameterCodec).URL()
 }
 
-// TestExec: the executors of the field run a command, over either protocol, and over the
-// other one where an agent does not know the first.
+// TestExec: the executors of client-go run a command with either protocol, and fall back to the other
+// protocol if the kubelet does not support the first.
 func TestExec(t *testing.T) {
 	for name, a := range map[string]nodeAgent{"SPDY only": {}, "WebSocket": {sockets: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -16,12 +16,12 @@ import (
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// inProcess reaches a server without a socket.
+// inProcess returns a configuration that reaches a server without a socket.
 func inProcess(s *servertest.Server) *rest.Config {
 	return &rest.Config{Host: s.Host(), Transport: s.Transport(), QPS: -1}
 }
 
-// overTLS reaches a server through a TLS socket on the loopback, with HTTP/2.
+// overTLS returns a configuration that reaches a server over TLS on the loopback, with HTTP/2.
 func overTLS(t *testing.T, s *servertest.Server) *rest.Config {
 	t.Helper()
 	web := httptest.NewUnstartedServer(s)
@@ -37,8 +37,7 @@ func inProtobuf(c *rest.Config) *rest.Config {
 	return c
 }
 
-// everyWay runs a test over each transport and content type, each time with a
-// fork of one server.
+// everyWay runs a test with each transport and content type, each time with a fork of one server.
 func everyWay(t *testing.T, test func(t *testing.T, ctx context.Context, s *servertest.Server, c *rest.Config)) {
 	t.Helper()
 	seeded := servertest.New(t)
@@ -56,7 +55,7 @@ func everyWay(t *testing.T, test func(t *testing.T, ctx context.Context, s *serv
 	}
 }
 
-// patience bounds a test that waits for events.
+// patience returns a context that limits a test that waits for events.
 func patience(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

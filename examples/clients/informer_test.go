@@ -20,7 +20,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// sightings is what a handler of an informer saw, in order, by object.
+// sightings records the events of an informer's handler, in order, by object.
 type sightings struct {
 	t    *testing.T
 	mu   sync.Mutex
@@ -48,8 +48,8 @@ func (s *sightings) of(name string) []string {
 
 const writers, rounds = 8, 25
 
-// TestInformerSeesEveryChange has eight writers create, change and delete
-// objects, and one informer see each change once, in the order of versions.
+// TestInformerSeesEveryChange: eight writers create, change and delete objects, and an informer sees
+// each change once, in the order of versions.
 func TestInformerSeesEveryChange(t *testing.T) {
 	everyWay(t, func(t *testing.T, ctx context.Context, s *servertest.Server, c *rest.Config) {
 		set := typed(t, c)
@@ -100,15 +100,15 @@ func start(ctx context.Context, factory interface {
 func write(t *testing.T, ctx context.Context, set kubernetes.Interface, writer int) {
 	maps := set.CoreV1().ConfigMaps("default")
 	for r := range rounds {
-		if err := live(ctx, maps, fmt.Sprintf("w%d-r%d", writer, r)); err != nil {
+		if err := createChangeDelete(ctx, maps, fmt.Sprintf("w%d-r%d", writer, r)); err != nil {
 			t.Error(err)
 			return
 		}
 	}
 }
 
-// live takes one object through its life.
-func live(ctx context.Context, maps corev1client.ConfigMapInterface, name string) error {
+// createChangeDelete creates, changes and deletes an object.
+func createChangeDelete(ctx context.Context, maps corev1client.ConfigMapInterface, name string) error {
 	m, err := maps.Create(ctx, configMap(name, "n", "0"), metav1.CreateOptions{})
 	for n := 1; n < 3 && err == nil; n++ {
 		m.Data["n"] = strconv.Itoa(n)
@@ -120,9 +120,9 @@ func live(ctx context.Context, maps corev1client.ConfigMapInterface, name string
 	return maps.Delete(ctx, name, metav1.DeleteOptions{})
 }
 
-// TestInformerStartsWithWhatIsThere also checks that the informer begins with
-// a watch that sends the current objects, not with a list.
-func TestInformerStartsWithWhatIsThere(t *testing.T) {
+// TestInformerStartsWithExistingObjects: the informer begins with a watch that sends the current
+// objects, not with a list.
+func TestInformerStartsWithExistingObjects(t *testing.T) {
 	ctx := patience(t)
 	s := servertest.New(t)
 	calls := &recorder{next: s.Transport()}

@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// kubectl returns a command of the real kubectl, with a server.
+// kubectl returns a command that runs kubectl with a server.
 func kubectl(t *testing.T, s *servertest.Server, args ...string) *exec.Cmd {
 	path, err := exec.LookPath("kubectl")
 	if err != nil {
@@ -31,16 +31,16 @@ func kubectl(t *testing.T, s *servertest.Server, args ...string) *exec.Cmd {
 	return c
 }
 
-// says runs a command that must succeed with an output.
-func says(t *testing.T, want string, c *exec.Cmd) {
+// requireOutput runs a command that must succeed with the given output.
+func requireOutput(t *testing.T, want string, c *exec.Cmd) {
 	t.Helper()
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, "%s: %s", c.Args, out)
 	require.Contains(t, string(out), want, "%s", c.Args)
 }
 
-// background starts a command that goes on, and returns what the expression finds in
-// what it says first.
+// background starts a command that keeps running, and returns the match of the expression in its first
+// output.
 func background(t *testing.T, expression string, c *exec.Cmd) string {
 	t.Helper()
 	out, err := c.StdoutPipe()
@@ -56,24 +56,24 @@ func background(t *testing.T, expression string, c *exec.Cmd) string {
 	return string(found[1])
 }
 
-// TestKubectlConnects: kubectl asks by WebSocket first, and by SPDY then.
+// TestKubectlConnects: kubectl tries WebSocket first, then SPDY.
 func TestKubectlConnects(t *testing.T) {
 	for name, a := range map[string]nodeAgent{"SPDY only": {}, "WebSocket": {sockets: true}} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := withAgent(t, a)
-			says(t, "log of /containerLogs/default/web/main", kubectl(t, s, "logs", "-f", "web"))
+			requireOutput(t, "log of /containerLogs/default/web/main", kubectl(t, s, "logs", "-f", "web"))
 			run := kubectl(t, s, "exec", "-i", "web", "--", "tr", "a-z", "A-Z")
 			input, err := run.StdinPipe()
 			require.NoError(t, err)
 			_, err = io.WriteString(input, "hello")
 			require.NoError(t, err)
 			require.NoError(t, input.Close())
-			says(t, "HELLO", run)
-			says(t, `"status":"Success"`, kubectl(t, s, "get", "--raw", "/api/v1/nodes/n/proxy/healthz"))
+			requireOutput(t, "HELLO", run)
+			requireOutput(t, `"status":"Success"`, kubectl(t, s, "get", "--raw", "/api/v1/nodes/n/proxy/healthz"))
 		})
 	}
 	s, _ := withAgent(t, nodeAgent{})
-	says(t, "ATTACHED", kubectl(t, s, "attach", "web"))
+	requireOutput(t, "ATTACHED", kubectl(t, s, "attach", "web"))
 
 	port := background(t, `127\.0\.0\.1:(\d+)`, kubectl(t, s, "port-forward", "pod/web", ":80"))
 	conn, err := net.Dial("tcp", "127.0.0.1:"+port)

@@ -23,8 +23,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestLeaderElection has one leader at a time: the second takes over when the
-// first gives up.
+// TestLeaderElection: there is one leader at a time, and the second candidate takes over when the first
+// releases the lease.
 func TestLeaderElection(t *testing.T) {
 	ctx := patience(t)
 	set := typed(t, inProcess(servertest.New(t)))
@@ -61,7 +61,7 @@ func TestLeaderElection(t *testing.T) {
 	require.Equal(t, "b", *lease().Spec.HolderIdentity)
 }
 
-// TestEventsRecorder has a recorder write an event and count its repetition.
+// TestEventsRecorder: a recorder writes an event and counts its repetition.
 func TestEventsRecorder(t *testing.T) {
 	ctx := patience(t)
 	set := typed(t, inProcess(servertest.New(t)))
@@ -87,7 +87,7 @@ func TestEventsRecorder(t *testing.T) {
 	require.Equal(t, m.UID, events[0].InvolvedObject.UID)
 }
 
-// TestApply applies through the typed configurations of client-go.
+// TestApply applies the typed apply configurations of client-go.
 func TestApply(t *testing.T) {
 	everyWay(t, func(t *testing.T, ctx context.Context, s *servertest.Server, c *rest.Config) {
 		maps := typed(t, c).CoreV1().ConfigMaps("default")
@@ -120,7 +120,7 @@ func TestApply(t *testing.T) {
 	})
 }
 
-// TestPropagation deletes an owner in each of the three ways.
+// TestPropagation deletes an owner with each of the three propagation policies.
 func TestPropagation(t *testing.T) {
 	seeded := servertest.New(t)
 	for policy, stays := range map[metav1.DeletionPropagation]bool{
@@ -152,8 +152,8 @@ func TestPropagation(t *testing.T) {
 	}
 }
 
-// TestNamespaceDeletion empties and removes a namespace, and waits for
-// finalizers of its content.
+// TestNamespaceDeletion: a deleted namespace is emptied and removed, after the finalizers of its
+// objects are gone.
 func TestNamespaceDeletion(t *testing.T) {
 	ctx := patience(t)
 	s := servertest.New(t)

@@ -112,7 +112,7 @@ func TestWatch(t *testing.T) {
 		seen.Data = map[string]string{"k": "1"}
 		seen, err = maps.Update(ctx, seen, metav1.UpdateOptions{})
 		require.NoError(t, err)
-		seen.Labels = nil // leaves the selector
+		seen.Labels = nil // no longer matches the selector
 		_, err = maps.Update(ctx, seen, metav1.UpdateOptions{})
 		require.NoError(t, err)
 
@@ -122,7 +122,7 @@ func TestWatch(t *testing.T) {
 			require.Equal(t, "a", e.Object.(*corev1.ConfigMap).Name)
 		}
 
-		// A watch from a version that was seen goes on behind it.
+		// A watch from a known version continues after it.
 		resumed, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 		require.NoError(t, err)
 		defer resumed.Stop()
@@ -146,8 +146,7 @@ func next(t *testing.T, ctx context.Context, w watch.Interface) watch.Event {
 	}
 }
 
-// TestPager reads 23 objects in pages of 5, while objects are added: a list in
-// pages shows one version.
+// TestPager reads 23 objects in pages of 5 while objects are added: all pages are of one version.
 func TestPager(t *testing.T) {
 	everyWay(t, func(t *testing.T, ctx context.Context, s *servertest.Server, c *rest.Config) {
 		maps := typed(t, c).CoreV1().ConfigMaps("kube-public")
@@ -194,7 +193,7 @@ func TestRetryOnConflict(t *testing.T) {
 	require.Equal(t, strconv.Itoa(writers*each), got.Data["n"])
 }
 
-// count adds one n times.
+// count increments a counter n times.
 func count(ctx context.Context, maps corev1client.ConfigMapInterface, n int) error {
 	backoff := retry.DefaultBackoff
 	backoff.Steps = 100

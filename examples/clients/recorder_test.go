@@ -17,7 +17,7 @@ const (
 
 var everything = labels.Everything()
 
-// recorder is a way to a server that keeps what was asked.
+// recorder is a transport that records requests.
 type recorder struct {
 	next http.RoundTripper
 	mu   sync.Mutex

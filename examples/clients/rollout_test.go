@@ -50,8 +50,8 @@ func rolledOut(t *testing.T, ctx context.Context, set kubernetes.Interface, name
 	}, patienceSpan, tick)
 }
 
-// TestRollout rolls out a deployment, a new image of it and a new size, by a
-// controller on informers. What it owns goes with it.
+// TestRollout rolls out a deployment, a new image and a new size with a controller based on informers.
+// Dependents are deleted with the deployment.
 func TestRollout(t *testing.T) {
 	everyWay(t, func(t *testing.T, ctx context.Context, s *servertest.Server, c *rest.Config) {
 		set := typed(t, c)
@@ -92,8 +92,8 @@ func TestRollout(t *testing.T) {
 	})
 }
 
-// TestAdoption: a ReplicaSet takes over a pod that nobody owns, and lets go of one whose
-// labels do not match any more.
+// TestAdoption: a ReplicaSet adopts a pod without an owner, and releases a pod whose labels no longer
+// match.
 func TestAdoption(t *testing.T) {
 	everyWay(t, func(t *testing.T, ctx context.Context, s *servertest.Server, c *rest.Config) {
 		set := typed(t, c)
@@ -102,7 +102,9 @@ func TestAdoption(t *testing.T) {
 		orphan.Name = "orphan"
 		_, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: orphan.ObjectMeta, Spec: orphan.Spec}, metav1.CreateOptions{})
 		require.NoError(t, err)
-		runWorkloads(t, ctx, set) // now, as it must know the orphan when it sees the ReplicaSet: watches of two kinds have no order
+		// Start the controller now: it must know the orphan when it sees the ReplicaSet, and the
+		// watches of two kinds have no common order.
+		runWorkloads(t, ctx, set)
 		owner, err := set.AppsV1().ReplicaSets("default").Create(ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "solo"}, Spec: appsv1.ReplicaSetSpec{
 			Replicas: &two, Selector: &metav1.LabelSelector{MatchLabels: orphan.Labels}, Template: podsOf("solo", "image:1"),
 		}}, metav1.CreateOptions{})
@@ -131,9 +133,9 @@ func TestAdoption(t *testing.T) {
 	})
 }
 
-// TestNamespaceOfWorkloads: a namespace empties while a controller goes on to make what
-// is missing in it.
-func TestNamespaceOfWorkloads(t *testing.T) {
+// TestDeleteNamespaceWithWorkloads: a namespace is emptied while a controller keeps creating missing
+// objects.
+func TestDeleteNamespaceWithWorkloads(t *testing.T) {
 	everyWay(t, func(t *testing.T, ctx context.Context, s *servertest.Server, c *rest.Config) {
 		set := typed(t, c)
 		runWorkloads(t, ctx, set)
@@ -150,7 +152,7 @@ func TestNamespaceOfWorkloads(t *testing.T) {
 	})
 }
 
-// TestKubectlRollout follows, scales and takes back a rollout with kubectl.
+// TestKubectlRollout: kubectl follows, scales and undoes a rollout.
 func TestKubectlRollout(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("there is no kubectl on this machine")

@@ -28,7 +28,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// Widget is a kind of the test's own.
+// Widget is a custom kind of the test.
 type Widget struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -36,13 +36,13 @@ type Widget struct {
 	Status          WidgetStatus `json:"status,omitzero"`
 }
 
-// WidgetSpec is what a widget should be.
+// WidgetSpec is the desired state of a widget.
 type WidgetSpec struct {
 	Size  int64    `json:"size" schema:"min=1,default=3"`
 	Parts []string `json:"parts,omitempty"`
 }
 
-// WidgetStatus is what a widget is.
+// WidgetStatus is the observed state of a widget.
 type WidgetStatus struct {
 	Ready bool `json:"ready,omitempty"`
 }

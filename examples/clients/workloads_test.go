@@ -25,10 +25,9 @@ import (
 
 const revisionKey = "deployment.kubernetes.io/revision"
 
-// workloads is a controller that makes ReplicaSets of Deployments and Pods of
-// ReplicaSets, as controllers do that are written with client-go: it reads what
-// informers hold, works on keys of a queue, and writes through a typed client. Pods
-// run as soon as they are there.
+// workloads is a controller that creates ReplicaSets for Deployments and Pods for ReplicaSets. It is
+// written like other controllers with client-go: it reads from informers, processes keys of a queue,
+// and writes with a typed client. Pods run as soon as they exist.
 type workloads struct {
 	t           *testing.T
 	set         kubernetes.Interface
@@ -38,7 +37,7 @@ type workloads struct {
 	queue       workqueue.TypedRateLimitingInterface[task]
 }
 
-// task is an object to see to.
+// task is the key of an object to process.
 type task struct{ kind, namespace, name string }
 
 // runWorkloads runs the controller until the test ends.
@@ -53,9 +52,9 @@ func runWorkloads(t *testing.T, ctx context.Context, set kubernetes.Interface) {
 		"Deployment": f.Apps().V1().Deployments().Informer(), "ReplicaSet": f.Apps().V1().ReplicaSets().Informer(), "Pod": f.Core().V1().Pods().Informer(),
 	} {
 		h, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(obj any) { w.note(kind, obj) },
-			UpdateFunc: func(old, obj any) { w.note(kind, old); w.note(kind, obj) },
-			DeleteFunc: func(obj any) { w.note(kind, obj) },
+			AddFunc:    func(obj any) { w.enqueue(kind, obj) },
+			UpdateFunc: func(old, obj any) { w.enqueue(kind, old); w.enqueue(kind, obj) },
+			DeleteFunc: func(obj any) { w.enqueue(kind, obj) },
 		})
 		require.NoError(t, err)
 		synced = append(synced, h.HasSynced)
@@ -72,9 +71,9 @@ func runWorkloads(t *testing.T, ctx context.Context, set kubernetes.Interface) {
 	t.Cleanup(func() { w.queue.ShutDown(); working.Wait(); stop() })
 }
 
-// note makes due what an event concerns: the object, its owner, and for one without
-// an owner all that may adopt it.
-func (w *workloads) note(kind string, obj any) {
+// enqueue queues the objects that an event concerns: the object, its owner, and for an object without an
+// owner all objects that may adopt it.
+func (w *workloads) enqueue(kind string, obj any) {
 	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = gone.Obj
 	}
@@ -90,7 +89,7 @@ func (w *workloads) note(kind string, obj any) {
 	}
 }
 
-// work does one task, again later if it fails.
+// work processes one task and retries it later if it fails.
 func (w *workloads) work(ctx context.Context) bool {
 	key, ended := w.queue.Get()
 	if ended {
@@ -117,8 +116,7 @@ func (w *workloads) work(ctx context.Context) bool {
 	return true
 }
 
-// deploy has the ReplicaSet of the deployment's template run all pods, and those of
-// older ones none.
+// deploy scales the ReplicaSet of the deployment's template to all pods, and older ReplicaSets to none.
 func (w *workloads) deploy(ctx context.Context, key task) error {
 	d, err := w.deployments.Deployments(key.namespace).Get(key.name)
 	if err != nil || d.DeletionTimestamp != nil {
@@ -150,7 +148,7 @@ func (w *workloads) deploy(ctx context.Context, key task) error {
 	if current == nil {
 		_, err := w.set.AppsV1().ReplicaSets(d.Namespace).Create(ctx, newReplicaSet(d, name, revision+1), metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
-			return nil // the informer will tell
+			return nil // the event of the informer enqueues it again
 		}
 		return err
 	}
@@ -163,7 +161,7 @@ func (w *workloads) deploy(ctx context.Context, key task) error {
 	return w.tellDeployment(ctx, d, current, status)
 }
 
-// roll sets the sizes of the ReplicaSets, and which revision the current one is.
+// roll sets the sizes of the ReplicaSets and the revision of the current one.
 func (w *workloads) roll(ctx context.Context, d *appsv1.Deployment, current *appsv1.ReplicaSet, older []*appsv1.ReplicaSet, revision int) error {
 	if n, _ := strconv.Atoi(current.Annotations[revisionKey]); n < revision || *current.Spec.Replicas != *d.Spec.Replicas {
 		next := current.DeepCopy()
@@ -224,8 +222,8 @@ func newReplicaSet(d *appsv1.Deployment, name string, revision int) *appsv1.Repl
 	}
 }
 
-// replicate has as many pods as the ReplicaSet says. It adopts those that nobody owns
-// and lets go of those that its selector does not match any more.
+// replicate creates and deletes pods as the ReplicaSet requires. It adopts pods without an owner, and
+// releases pods that the selector no longer matches.
 func (w *workloads) replicate(ctx context.Context, key task) error {
 	rs, err := w.replicaSets.ReplicaSets(key.namespace).Get(key.name)
 	if err != nil || rs.DeletionTimestamp != nil {
@@ -262,7 +260,7 @@ func (w *workloads) replicate(ctx context.Context, key task) error {
 			return err
 		}
 		if owner == nil || !match {
-			return nil // the informer will tell, and the rest is done then
+			return nil // the event of the informer enqueues it again, and the rest is done then
 		}
 	}
 	if err := w.resize(ctx, rs, mine, taken); err != nil {
@@ -277,8 +275,8 @@ func (w *workloads) replicate(ctx context.Context, key task) error {
 	return err
 }
 
-// resize makes or deletes pods. Their names are numbers, so that an informer that is
-// behind does not make it make more than there should be.
+// resize creates or deletes pods. Pod names are numbered, so that a stale informer does not lead to too
+// many pods.
 func (w *workloads) resize(ctx context.Context, rs *appsv1.ReplicaSet, mine []*corev1.Pod, taken map[string]bool) error {
 	missing := int(*rs.Spec.Replicas) - len(mine)
 	for n := 0; missing > 0; n++ {
@@ -308,7 +306,7 @@ func (w *workloads) resize(ctx context.Context, rs *appsv1.ReplicaSet, mine []*c
 	return nil
 }
 
-// runPod says of a new pod that it runs, as the agent of its node would.
+// runPod sets the status of a new pod to running, as a kubelet would.
 func (w *workloads) runPod(ctx context.Context, key task) error {
 	p, err := w.pods.Pods(key.namespace).Get(key.name)
 	if err != nil || p.Status.Phase == corev1.PodRunning || p.DeletionTimestamp != nil {

@@ -14,8 +14,8 @@ import (
 
 const servicesPath = "/api/v1/namespaces/services/services"
 
-// network is what services of some servers get addresses and ports from, with a token for each
-// that is free for sure.
+// network hands out tokens for addresses and ports of services: holding a token guarantees that an
+// address or port is free.
 type network struct {
 	t                *testing.T
 	servers          []*process
@@ -23,11 +23,11 @@ type network struct {
 	made             atomic.Int64
 
 	mu   sync.Mutex
-	live map[string]bool // and whether they have a port
+	live map[string]bool // guarded by mu: the existing services, and whether each has a node port
 }
 
-// create makes a service at the next server, with a port if one is free. The caller has the token
-// of its address.
+// create creates a service on the next server, with a node port if one is free. The caller must hold
+// the token of an address.
 func (n *network) create() (name string) {
 	number := n.made.Add(1)
 	name, kind, port := fmt.Sprint("s", number), "ClusterIP", false
@@ -57,7 +57,7 @@ func (n *network) delete(name string) {
 	}
 }
 
-// call makes a request that must be answered with a code.
+// call makes a request and checks the status code of the answer.
 func (n *network) call(number int64, code int, method, path, body string) wireObject {
 	p := n.servers[number%int64(len(n.servers))]
 	got, answer, err := p.patientCall(n.t.Context(), method, path, body)
@@ -67,7 +67,7 @@ func (n *network) call(number int64, code int, method, path, body string) wireOb
 	return answer
 }
 
-// churn has services made, and every fifth deleted, until there were so many.
+// churn creates services, and deletes every fifth, until the given number was created.
 func (n *network) churn(clients int, most int64) {
 	var all sync.WaitGroup
 	for range clients {
@@ -89,7 +89,7 @@ func (n *network) churn(clients int, most int64) {
 	all.Wait()
 }
 
-// fill has as many services made as there are addresses.
+// fill creates services until all addresses are used.
 func (n *network) fill(clients int) {
 	var all sync.WaitGroup
 	for range clients {
@@ -106,7 +106,7 @@ func (n *network) fill(clients int) {
 	all.Wait()
 }
 
-// clear has all services deleted.
+// clear deletes all services.
 func (n *network) clear(clients int) {
 	names := make(chan string, len(n.live))
 	for name := range n.live {
@@ -124,7 +124,8 @@ func (n *network) clear(clients int) {
 	all.Wait()
 }
 
-// verify asserts that every service has an address and, if it is to, a port of its own.
+// verify asserts that every service has an address of its own, and a node port of its own if it should
+// have one.
 func (n *network) verify() {
 	n.t.Helper()
 	require.False(n.t, n.t.Failed())
@@ -142,9 +143,10 @@ func (n *network) verify() {
 	}
 }
 
-// TestAddresses: 64 clients make 10,000 services at three servers, and delete some of them, up to
-// the last address and port. None is given twice, none is lost, and nobody is refused.
-func TestAddresses(t *testing.T) {
+// TestServiceAddressesAreUnique: 64 clients create 10,000 services on three servers and delete some of
+// them, up to the last address and port. No address or port is allocated twice or lost, and no request
+// is rejected.
+func TestServiceAddressesAreUnique(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
@@ -152,7 +154,7 @@ func TestAddresses(t *testing.T) {
 	etcd := etcdtest.Start(t)
 	n := &network{
 		t: t, live: map[string]bool{}, addresses: make(chan bool, addresses), ports: make(chan bool, ports),
-		servers: overEtcd(t, []string{etcd.Endpoint}, 3, "--service-cluster-ip-range", "10.0.0.0/20", "--service-node-port-range", fmt.Sprintf("30000-%d", 30000+ports-1)),
+		servers: startServers(t, []string{etcd.Endpoint}, 3, "--service-cluster-ip-range", "10.0.0.0/20", "--service-node-port-range", fmt.Sprintf("30000-%d", 30000+ports-1)),
 	}
 	for range addresses {
 		n.addresses <- true

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// balancer passes connections on to the servers that are ready, one after the other. It knows
-// nothing of what is in them, and has no credentials.
+// balancer forwards TCP connections to the ready servers in turn. It does not inspect the traffic, and
+// has no credentials.
 type balancer struct {
 	listener net.Listener
 	servers  []*process
@@ -25,7 +25,7 @@ type balancer struct {
 	probes   *http.Client
 
 	mu    sync.Mutex
-	conns map[net.Conn]struct{} // nil when it has ended
+	conns map[net.Conn]struct{} // nil after close
 	all   sync.WaitGroup
 	end   chan struct{}
 }
@@ -51,7 +51,7 @@ func balance(t testing.TB, servers []*process) *balancer {
 	return b
 }
 
-// config is how the administrator reaches the servers through the balancer, by connections of
+// config returns a client configuration of the administrator through the balancer, with connections of
 // its own.
 func (b *balancer) config() *rest.Config {
 	c := b.servers[0].config()
@@ -59,7 +59,7 @@ func (b *balancer) config() *rest.Config {
 	return c
 }
 
-// kubeconfig writes how the administrator reaches the servers through the balancer.
+// kubeconfig writes a kubeconfig of the administrator through the balancer.
 func (b *balancer) kubeconfig(path string) string {
 	t := b.servers[0].t
 	t.Helper()
@@ -72,8 +72,8 @@ func (b *balancer) kubeconfig(path string) string {
 	return path
 }
 
-// callers are some that make each request once, by connections of their own; every other one
-// speaks HTTP/1.1.
+// callers returns clients with connections of their own, which do not retry requests. Every second
+// client uses HTTP/1.1.
 func (b *balancer) callers(n int) (list []*process) {
 	for i := range n {
 		c := b.config()
@@ -87,7 +87,7 @@ func (b *balancer) callers(n int) (list []*process) {
 	return list
 }
 
-// probe asks a server whether it takes requests. One that is slow to answer stays what it is.
+// probe checks whether a server is ready. A slow answer does not change the state of the server.
 func (b *balancer) probe(i int) {
 	for {
 		if res, err := b.probes.Get(b.servers[i].url + "/readyz"); err == nil {
@@ -112,7 +112,7 @@ func (b *balancer) accept() {
 	}
 }
 
-// pass copies between a client and the next server that is ready and there.
+// pass copies between a client and the next server that is ready and accepts connections.
 func (b *balancer) pass(from net.Conn) {
 	defer from.Close()
 	to := b.dial()
@@ -126,7 +126,7 @@ func (b *balancer) pass(from net.Conn) {
 	}
 }
 
-// dial waits for a server; it returns nil at the end.
+// dial waits for a server. It returns nil after close.
 func (b *balancer) dial() net.Conn {
 	for {
 		for range b.servers {
@@ -166,7 +166,7 @@ func (b *balancer) drop(conns ...net.Conn) {
 	}
 }
 
-// join copies both ways, and passes on when one side sends no more.
+// join copies in both directions, and forwards the end of either direction.
 func join(a, b net.Conn) {
 	var both sync.WaitGroup
 	oneWay := func(to, from net.Conn) {

@@ -25,16 +25,16 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// What takes long is asked for:
+// Long tests are requested with flags:
 //
 //	go test -run TestHistories -hold 1m -timeout 1h
 //	go test -run TestRounds -rounds 1000 -timeout 1h
 var (
-	hold   = flag.Duration("hold", 0, "how long each fault of TestHistories lasts at least")
-	rounds = flag.Int("rounds", 5, "how often the server of TestRounds ends")
+	hold   = flag.Duration("hold", 0, "minimal duration of each fault of TestHistories")
+	rounds = flag.Int("rounds", 5, "how often the server of TestRounds is stopped")
 )
 
-// binary is the program under test.
+// binary is the path of the program under test.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -65,8 +65,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// process is a server in a process of its own, which can be killed, paused and started again at
-// the same address.
+// process is a server in a process of its own, which can be killed, paused and restarted at the same
+// address.
 type process struct {
 	t      testing.TB
 	number int
@@ -74,17 +74,17 @@ type process struct {
 	args   []string
 	log    tail
 
-	program string   // empty: the binary
-	env     []string // nil: that of the tests
+	program string   // empty for binary
+	env     []string // nil for the environment of the tests
 
 	cmd    *exec.Cmd
 	exited chan struct{}
-	client *http.Client // of the administrator
+	client *http.Client // client of the administrator
 
-	patience time.Duration // that clients have with a request, 2 seconds if it is zero
+	patience time.Duration // time limit of a request; 0 is 2 seconds
 }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the end of the data written to it.
 type tail struct {
 	mu sync.Mutex
 	b  []byte
@@ -105,8 +105,8 @@ func (l *tail) String() string {
 	return string(l.b)
 }
 
-// freePort is one at which nobody listens, and none of those that the system gives to outgoing
-// connections: a server that is away keeps it.
+// freePort returns a free port outside the range that the system uses for outgoing connections, so that
+// it stays free while a server is down.
 func freePort(t testing.TB) int {
 	for range 100 {
 		port := 12000 + rand.IntN(20000)
@@ -116,11 +116,11 @@ func freePort(t testing.TB) int {
 			return port
 		}
 	}
-	require.FailNow(t, "no port is free")
+	require.FailNow(t, "found no free port")
 	return 0
 }
 
-// newProcess is a server with its keys in a directory, not yet started.
+// newProcess returns a server with its keys in a directory. It is not started.
 func newProcess(t testing.TB, number int, dir string, args ...string) *process {
 	port := freePort(t)
 	p := &process{t: t, number: number, url: fmt.Sprintf("https://127.0.0.1:%d", port)}
@@ -137,7 +137,7 @@ func newProcess(t testing.TB, number int, dir string, args ...string) *process {
 	return p
 }
 
-// start starts the process; ready waits until it serves.
+// start starts the process without waiting; ready waits until it serves.
 func (p *process) start() {
 	p.t.Helper()
 	cmd, exited := exec.Command(cmp.Or(p.program, binary), p.args...), make(chan struct{})
@@ -165,14 +165,14 @@ func (p *process) ready() {
 		}
 		select {
 		case <-p.exited:
-			require.FailNow(p.t, "the server has ended", "%s", &p.log)
+			require.FailNow(p.t, "the server exited", "%s", &p.log)
 		case <-time.After(20 * time.Millisecond):
 		}
-		require.True(p.t, time.Now().Before(deadline), "server %d does not become ready: %s", p.number, &p.log)
+		require.True(p.t, time.Now().Before(deadline), "server %d is not ready in time: %s", p.number, &p.log)
 	}
 }
 
-// isReady reports whether a server says that it takes requests.
+// isReady reports whether a server reports that it is ready.
 func isReady(client *http.Client, url string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -188,19 +188,19 @@ func isReady(client *http.Client, url string) bool {
 	return res.StatusCode == 200
 }
 
-// kubeconfig is where the server writes its own.
+// kubeconfig returns the path of the kubeconfig that the server writes.
 func (p *process) kubeconfig() string {
 	return p.args[5]
 }
 
-// config is how the administrator reaches the server; nil before it was written.
+// config returns a client configuration of the administrator, or nil before the server has written it.
 func (p *process) config() *rest.Config {
 	c, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig())
 	if err != nil {
 		return nil
 	}
 	c.QPS = -1
-	c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext // connections of its own
+	c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext // a separate connection pool
 	return c
 }
 
@@ -214,12 +214,12 @@ func (p *process) admin() *http.Client {
 	return client
 }
 
-// kill ends the process as kill -9 does, and returns when it has ended.
+// kill kills the process with SIGKILL and returns when it has exited.
 func (p *process) kill() {
 	if p.cmd == nil {
 		return
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
+	_ = p.cmd.Process.Signal(syscall.SIGKILL) // it may have exited
 	<-p.exited
 }
 
@@ -229,7 +229,7 @@ func (p *process) restart() {
 	p.ready()
 }
 
-// terminate ends the process in order.
+// terminate shuts the process down with SIGTERM.
 func (p *process) terminate() {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
@@ -242,8 +242,8 @@ func (p *process) signal(s syscall.Signal) {
 	require.NoError(p.t, p.cmd.Process.Signal(s))
 }
 
-// overEtcd starts some servers at once over one etcd, with further flags.
-func overEtcd(t testing.TB, endpoints []string, n int, flags ...string) (servers []*process) {
+// startServers starts n servers concurrently on one etcd, with additional flags.
+func startServers(t testing.TB, endpoints []string, n int, flags ...string) (servers []*process) {
 	t.Helper()
 	dir := t.TempDir()
 	args := append([]string{
@@ -261,9 +261,9 @@ func overEtcd(t testing.TB, endpoints []string, n int, flags ...string) (servers
 	return servers
 }
 
-// three are three servers over three members of etcd.
-func three(t testing.TB, flags ...string) (*etcdtest.Cluster, []*process) {
+// startThree starts three servers on an etcd with three members.
+func startThree(t testing.TB, flags ...string) (*etcdtest.Cluster, []*process) {
 	t.Helper()
 	c := etcdtest.StartCluster(t)
-	return c, overEtcd(t, c.Endpoints, 3, flags...)
+	return c, startServers(t, c.Endpoints, 3, flags...)
 }

@@ -23,35 +23,35 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// The benchmarks are of one server and of three over three members of etcd that sync their disks. All
-// processes share the processors of one machine, so beside the rate stands what each request costs them:
-// server-cpu is what the servers compute for it, etcd-cpu what the members do. Where servers, or members, have a
-// small processor each, the machine has enough for all else, and it is seen what they can do themselves:
+// The benchmarks run with one server and with three, on three members of etcd that sync their disks.
+// All processes share the processors of one machine, so the benchmarks also report the CPU time of each
+// request: server-cpu for the servers, etcd-cpu for the members. To measure the throughput of servers
+// or members that have a small processor each, limit them:
 //
 //	go test -run XXX -bench Read -server-share 0.1
 //	go test -run XXX -bench Create -etcd-share 0.1
 var (
-	serverShare = flag.Float64("server-share", 0, "how much of a processor each server of a benchmark has, from 0.05 on, by control groups, which takes root on Linux; 0: what it gets")
-	etcdShare   = flag.Float64("etcd-share", 0, "how much of a processor each member of etcd has, likewise")
+	serverShare = flag.Float64("server-share", 0, "share of a processor for each server of a benchmark, at least 0.05, enforced by cgroups (Linux, root); 0: no limit")
+	etcdShare   = flag.Float64("etcd-share", 0, "share of a processor for each etcd member, as in -server-share")
 )
 
-// benched is a number of servers and what is beneath them.
-type benched struct {
+// benchCluster is a set of servers and their etcd.
+type benchCluster struct {
 	etcd    *etcdtest.Cluster
 	servers []*process
 	bare    *clientv3.Client
 	serial  atomic.Int64
 }
 
-const benchValue = 1 << 10 // bytes of data of each object
+const benchValue = 1 << 10 // size of the data of each object
 
-func startBenched(b *testing.B, n int) *benched {
+func startBenched(b *testing.B, n int) *benchCluster {
 	c := etcdtest.StartCluster(b, "--unsafe-no-fsync=false")
 	var endpoints []string
 	for _, m := range c.Members {
 		endpoints = append(endpoints, m.Endpoint)
 	}
-	s := &benched{etcd: c, servers: overEtcd(b, endpoints, n)}
+	s := &benchCluster{etcd: c, servers: startServers(b, endpoints, n)}
 	for _, p := range s.servers {
 		limit(b, p.cmd.Process.Pid, *serverShare, p.kill)
 	}
@@ -65,14 +65,14 @@ func startBenched(b *testing.B, n int) *benched {
 	return s
 }
 
-// limit lets a process compute for a share of the time of one processor at most.
+// limit limits a process to a share of the time of one processor.
 func limit(t testing.TB, pid int, share float64, kill func()) {
 	if share == 0 {
 		return
 	}
-	const period = 20_000 // in microseconds
+	const period = 20_000 // microseconds
 	groups, quota, text := "/sys/fs/cgroup", "cpu.max", fmt.Sprint(int(share*period), period)
-	if _, err := os.Stat(filepath.Join(groups, "cgroup.controllers")); err != nil { // the first version of control groups
+	if _, err := os.Stat(filepath.Join(groups, "cgroup.controllers")); err != nil { // cgroups v1
 		groups, quota, text = "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", fmt.Sprint(int(share*period))
 	}
 	group, err := os.MkdirTemp(groups, "controlplane-bench-")
@@ -91,10 +91,10 @@ func limit(t testing.TB, pid int, share float64, kill func()) {
 	set("cgroup.procs", fmt.Sprint(pid))
 }
 
-// spent is what the processes have counted themselves so far, or during some runs, and how long those took.
+// spent holds the counters of the processes, either totals or of some runs, and the duration.
 type spent struct{ time, serverCPU, etcdCPU, etcdCalls float64 }
 
-func (s *benched) spent(b *testing.B) (x spent) {
+func (s *benchCluster) spentSoFar(b *testing.B) (x spent) {
 	for _, p := range s.servers {
 		x.serverCPU += sum(b, p.client, p.url, `process_cpu_seconds_total`)
 	}
@@ -106,7 +106,7 @@ func (s *benched) spent(b *testing.B) (x spent) {
 	return x
 }
 
-// sum adds up the metrics of a process that a pattern matches.
+// sum returns the sum of the metrics of a process that match a pattern.
 func sum(b *testing.B, client *http.Client, url, pattern string) (total float64) {
 	res, err := client.Get(url + "/metrics")
 	require.NoError(b, err)
@@ -121,10 +121,10 @@ func sum(b *testing.B, client *http.Client, url, pattern string) (total float64)
 	return total
 }
 
-// run makes n requests by some clients at once, each at one of the servers, and adds what they took. It
-// makes no more than a number of them in a second, unless that is 0.
-func (s *benched) run(b *testing.B, clients, n int, rate float64, to *spent, do func(p *process, serial int64) error) {
-	before, from := s.spent(b), time.Now()
+// run makes n requests with concurrent clients, each on one of the servers, and adds the resources that
+// they used to the total. It makes at most rate requests per second, or any number if rate is 0.
+func (s *benchCluster) run(b *testing.B, clients, n int, rate float64, to *spent, do func(p *process, serial int64) error) {
+	before, from := s.spentSoFar(b), time.Now()
 	var all sync.WaitGroup
 	var begun atomic.Int64
 	for i := range clients {
@@ -143,7 +143,7 @@ func (s *benched) run(b *testing.B, clients, n int, rate float64, to *spent, do 
 	}
 	all.Wait()
 	took := time.Since(from).Seconds()
-	after := s.spent(b)
+	after := s.spentSoFar(b)
 	to.add(spent{took, after.serverCPU - before.serverCPU, after.etcdCPU - before.etcdCPU, after.etcdCalls - before.etcdCalls})
 }
 
@@ -161,7 +161,7 @@ func (x spent) report(b *testing.B, n int) {
 	b.ReportMetric(x.etcdCalls/float64(n), "etcd-calls/op")
 }
 
-// want makes a request that is to succeed.
+// want makes a request that must succeed.
 func (p *process) want(ctx context.Context, method, path, body string) error {
 	r, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader(body))
 	if err != nil {
@@ -183,8 +183,8 @@ func benchBody(name string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"value":%q}}`, name, strings.Repeat("x", benchValue))
 }
 
-// BenchmarkRead is consistent reads of one object and of a list of 100. etcd-calls is less than one if
-// readers who wait at the same time are served by one quorum call.
+// BenchmarkRead measures consistent reads of one object and of a list of 100 objects. etcd-calls is
+// less than one if concurrent reads share a quorum read.
 func BenchmarkRead(b *testing.B) {
 	const objects = 100
 	name := func(i int64) string { return fmt.Sprint("n", i%objects) }
@@ -211,10 +211,11 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// BenchmarkCreate is creates of ConfigMaps. In turns with them etcd's client puts keys and values of the
-// same length: of-limit is the time of that divided by ours, where servers, members and clients share
-// processors. What is left of it where they do not is etcd-cpu-of-limit, which is what the members compute for
-// puts, made as fast as the creates, divided by what they compute for creates.
+// BenchmarkCreate measures creates of ConfigMaps. It alternates with puts of keys and values of the
+// same length by etcd's client. of-limit is the time of the puts divided by the time of the creates,
+// with all processes on the same processors. etcd-cpu-of-limit is the same ratio of the CPU time of the
+// members, with the puts at the rate of the creates, as an estimate for servers, members and clients on
+// separate machines.
 func BenchmarkCreate(b *testing.B) {
 	const rounds = 10
 	name := func(i int64) string { return fmt.Sprintf("n%09d", i) }

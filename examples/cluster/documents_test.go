@@ -15,8 +15,8 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// TestConsolesOfDocuments runs every console block of every document, with the programs of the
-// examples, kubectl and an etcd. It stands here because this module has all three.
+// TestConsolesOfDocuments runs every console block of every document with the example programs, kubectl
+// and etcd. It is in this module because only this module has all three.
 func TestConsolesOfDocuments(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		if os.Getenv("CI") != "" {
@@ -54,7 +54,8 @@ func TestConsolesOfDocuments(t *testing.T) {
 	assert.NotEmpty(t, sessions, "no document has a console block that runs")
 }
 
-// newSession returns a session in a directory of its own that shows the examples, with an etcd of its own.
+// newSession returns a session in a directory of its own, with the example programs and an etcd of its
+// own.
 func newSession(t *testing.T, root, bin string, programs []string) *documents.Session {
 	dir, port := t.TempDir(), []string{"--secure-port", "0"}
 	require.NoError(t, os.Symlink(filepath.Join(root, "examples"), filepath.Join(dir, "examples")))

@@ -25,26 +25,26 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// candidacy makes the test program a candidate of an election.
-var candidacy = flag.String("candidate", "", "be a candidate of TestElection, under this name, with the kubeconfig that is the first argument")
+// candidacy makes the test binary a candidate of an election.
+var candidacy = flag.String("candidate", "", "run as a candidate of TestElection with this name; the first argument is the kubeconfig")
 
 const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
-// Times of the election.
+// Parameters of the election.
 const (
 	termTime    = 15 * time.Second
 	renewWithin = 10 * time.Second
 	renewEvery  = 2 * time.Second
 )
 
-// beCandidate takes part in the election as client-go does it, says what becomes of it, a line at
-// a time, and gives the lease up at SIGTERM.
+// beCandidate takes part in the election with client-go, prints each change of its state as a line, and
+// releases the lease on SIGTERM.
 func beCandidate(name, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
 	}
-	config.Timeout = renewWithin / 2 // as the field's components have it
+	config.Timeout = renewWithin / 2 // as in the components of Kubernetes
 	client, err := coordinationv1client.NewForConfig(config)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func beCandidate(name, kubeconfig string) error {
 	defer cancel()
 	var mu sync.Mutex
 	state := ""
-	say := func(next string) {
+	report := func(next string) {
 		mu.Lock()
 		defer mu.Unlock()
 		if state != next && (state != "" || next != "over") {
@@ -65,7 +65,7 @@ func beCandidate(name, kubeconfig string) error {
 	signal.Notify(terminated, syscall.SIGTERM)
 	go func() {
 		<-terminated
-		say("over") // what the lease guards ends before it is given up
+		report("over") // work under the lease must end before the lease is released
 		cancel()
 	}()
 	for ctx.Err() == nil {
@@ -76,24 +76,24 @@ func beCandidate(name, kubeconfig string) error {
 			},
 			LeaseDuration: termTime, RenewDeadline: renewWithin, RetryPeriod: renewEvery, ReleaseOnCancel: true, Name: "election",
 			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(context.Context) { say("leading") },
-				OnStoppedLeading: func() { say("over") },
+				OnStartedLeading: func(context.Context) { report("leading") },
+				OnStoppedLeading: func() { report("over") },
 			},
 		})
 	}
 	return nil
 }
 
-// election is what the candidates say, in the order in which they say it: they share a pipe.
+// election records the states that the candidates print, in order: they share a pipe.
 type election struct {
 	t          testing.TB
 	candidates map[string]*exec.Cmd
 	pipe       *os.File
 
 	mu      sync.Mutex
-	leading map[string]bool // of those that can do anything
-	over    map[string]bool // who led and does no more
-	terms   []string        // who led, one after the other
+	leading map[string]bool // guarded by mu: candidates that lead and can act
+	over    map[string]bool // guarded by mu: candidates that led and no longer lead
+	terms   []string        // guarded by mu: the leaders, in order
 	news    chan struct{}
 }
 
@@ -151,22 +151,22 @@ func (e *election) stand(name, kubeconfig string) {
 	e.candidates[name] = cmd
 }
 
-// end ends a candidate and waits for that.
+// end stops a candidate with a signal and waits until it exits.
 func (e *election) end(name string, how os.Signal) {
 	_ = e.candidates[name].Process.Signal(how)
 	_ = e.candidates[name].Wait()
 	delete(e.candidates, name)
-	e.silence(name)
+	e.setSilent(name)
 }
 
-// silence notes that a candidate can do nothing any more.
-func (e *election) silence(name string) {
+// setSilent records that a candidate can no longer act.
+func (e *election) setSilent(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.leading, name)
 }
 
-// leader waits until somebody leads, and returns who.
+// leader waits until a candidate leads, and returns its name.
 func (e *election) leader() (name string) {
 	e.t.Helper()
 	e.await(func() bool {
@@ -177,7 +177,7 @@ func (e *election) leader() (name string) {
 	return name
 }
 
-// await waits until something holds of what was heard.
+// await waits until a condition on the recorded states holds.
 func (e *election) await(holds func() bool) {
 	e.t.Helper()
 	deadline := time.NewTimer(2 * time.Minute)
@@ -192,20 +192,20 @@ func (e *election) await(holds func() bool) {
 		select {
 		case <-e.news:
 		case <-deadline.C:
-			require.FailNow(e.t, "it does not come", "%v led", e.led())
+			require.FailNow(e.t, "condition not reached", "leaders: %v", e.led())
 		}
 	}
 }
 
-// led returns who led, one after the other.
+// led returns the leaders, in order.
 func (e *election) led() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.terms)
 }
 
-// pause stops a leader between two renewals. One of client-go that is stopped in the middle of one
-// may give up, when it goes on, the lease of whoever holds it then.
+// pause pauses a leader between two renewals. A candidate of client-go that is paused during a renewal
+// may later release the lease of another holder.
 func (e *election) pause(p *process, name string) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), time.Minute)
@@ -215,11 +215,11 @@ func (e *election) pause(p *process, name string) {
 		return ev.Type == "BOOKMARK" || ev.Object.Metadata.Name != "election" || ev.Object.Spec.HolderIdentity != name
 	}))
 	require.NoError(e.t, e.candidates[name].Process.Signal(syscall.SIGSTOP))
-	e.silence(name)
+	e.setSilent(name)
 }
 
-// held asserts by the records of the lease that nobody took it from a holder that had neither
-// given it up nor let it run out. It returns how often it was given up.
+// held asserts with the history of the lease that no candidate took it from a holder that had neither
+// released it nor let it expire. It returns the number of releases.
 func (e *election) held(p *process, after uint64) (releases int) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), time.Minute)
@@ -244,13 +244,14 @@ func (e *election) held(p *process, after uint64) (releases int) {
 	return releases
 }
 
-// TestElection: client-go elects one of several candidates through the balancer, while servers are
-// killed and candidates are killed, stand still and end. There are never two leaders at a time.
+// TestElection: several candidates use the leader election of client-go through the balancer, while
+// servers are killed, and candidates are killed, paused and stopped. There are never two leaders at a
+// time.
 func TestElection(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes minutes")
+		t.Skip("takes minutes")
 	}
-	_, servers := three(t)
+	_, servers := startThree(t)
 	b := balance(t, servers)
 	began := servers[0].mustCall(200, "GET", mapsPath, "").version()
 	kubeconfig := b.kubeconfig(filepath.Join(t.TempDir(), "kubeconfig"))
@@ -261,24 +262,24 @@ func TestElection(t *testing.T) {
 	first := e.leader()
 	for _, p := range servers {
 		p.kill()
-		time.Sleep(2 * renewEvery) // the leader has renewed, or has tried
+		time.Sleep(2 * renewEvery) // the leader has renewed the lease, or tried to
 		p.restart()
 	}
-	require.Equal(t, first, e.leader(), "the one that leads goes on")
+	require.Equal(t, first, e.leader(), "the leader is unchanged")
 	require.Len(t, e.led(), 1)
 
 	e.end(first, syscall.SIGTERM)
 	released := time.Now()
 	second := e.leader()
-	t.Logf("handed over after %v", time.Since(released).Round(time.Millisecond))
+	t.Logf("new leader after %v", time.Since(released).Round(time.Millisecond))
 	e.end(second, syscall.SIGKILL)
 	third := e.leader()
 
 	e.pause(servers[0], third)
 	fourth := e.leader()
 	require.NoError(t, e.candidates[third].Process.Signal(syscall.SIGCONT))
-	e.await(func() bool { return e.over[third] }) // after the time to renew
-	require.Equal(t, fourth, e.leader(), "the one that stood still leads no more")
+	e.await(func() bool { return e.over[third] }) // after the renew deadline
+	require.Equal(t, fourth, e.leader(), "the paused candidate no longer leads")
 	e.end(fourth, syscall.SIGTERM)
 	require.Equal(t, third, e.leader())
 	require.Equal(t, []string{first, second, third, fourth, third}, e.led())

@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/storage/etcdstore"
 )
 
-// etcdFlags say where etcd is, under the names that the field's servers give them.
+// etcdFlags configure the connection to etcd, with the flag names of kube-apiserver.
 type etcdFlags struct {
 	servers                   []string
 	prefix                    string
@@ -32,7 +32,7 @@ func etcd(set *flag.FlagSet) apiserver.Opener {
 }
 
 func (f *etcdFlags) define(set *flag.FlagSet) {
-	set.Func("etcd-servers", "members of etcd, scheme://ip:port, separated by commas", func(text string) error {
+	set.Func("etcd-servers", "etcd members, scheme://ip:port, separated by commas", func(text string) error {
 		f.servers = nil
 		for s := range strings.SplitSeq(text, ",") {
 			if s = strings.TrimSpace(s); s != "" {
@@ -41,19 +41,19 @@ func (f *etcdFlags) define(set *flag.FlagSet) {
 		}
 		return nil
 	})
-	set.StringVar(&f.prefix, "etcd-prefix", "/registry", "what all keys in etcd begin with")
-	set.StringVar(&f.caFile, "etcd-cafile", "", "authorities of etcd, PEM (default: the host's)")
-	set.StringVar(&f.certFile, "etcd-certfile", "", "certificate that etcd is shown, PEM")
-	set.StringVar(&f.keyFile, "etcd-keyfile", "", "key of that certificate, PEM")
-	set.DurationVar(&f.sync, "etcd-sync-interval", 0, "how often etcd is asked for its members, which must advertise addresses that can be reached from here; 0 is never")
-	set.DurationVar(&f.compaction, "etcd-compaction-interval", 5*time.Minute, "how long what was replaced can still be read; 0 is forever, or until somebody else compacts etcd")
+	set.StringVar(&f.prefix, "etcd-prefix", "/registry", "prefix of all keys in etcd")
+	set.StringVar(&f.caFile, "etcd-cafile", "", "certificate authorities of etcd, PEM (default: those of the host)")
+	set.StringVar(&f.certFile, "etcd-certfile", "", "client certificate for etcd, PEM")
+	set.StringVar(&f.keyFile, "etcd-keyfile", "", "key of --etcd-certfile, PEM")
+	set.DurationVar(&f.sync, "etcd-sync-interval", 0, "interval at which the member list of etcd is read; members must advertise addresses that this server can reach; 0 turns it off")
+	set.DurationVar(&f.compaction, "etcd-compaction-interval", 5*time.Minute, "how long history is retained; 0 retains it until another program compacts etcd")
 }
 
-// open opens the store. A password of etcd is in the environment, where others do not see it:
-// ETCD_USERNAME and ETCD_PASSWORD.
+// open opens the store. The user and password of etcd come from the environment variables ETCD_USERNAME
+// and ETCD_PASSWORD, which other users cannot see.
 func (f *etcdFlags) open(ctx context.Context, log *slog.Logger, server bool) (storage.Backend, error) {
 	if len(f.servers) == 0 {
-		return nil, errors.New("--storage etcd needs --etcd-servers")
+		return nil, errors.New("--storage etcd requires --etcd-servers")
 	}
 	config, err := f.tls()
 	if err != nil {
@@ -65,7 +65,8 @@ func (f *etcdFlags) open(ctx context.Context, log *slog.Logger, server bool) (st
 	})
 }
 
-// retain is for how long the history stays; below 0 nothing is forgotten, as under all commands.
+// retain returns how long the history is retained. A negative value turns compaction off, which all
+// commands do.
 func (f *etcdFlags) retain(server bool) time.Duration {
 	if f.compaction <= 0 || !server {
 		return -1
@@ -73,10 +74,10 @@ func (f *etcdFlags) retain(server bool) time.Duration {
 	return f.compaction
 }
 
-// tls is nil if neither a file nor an address asks for it.
+// tls returns nil if neither a file nor an address requires TLS.
 func (f *etcdFlags) tls() (*tls.Config, error) {
 	if (f.certFile == "") != (f.keyFile == "") {
-		return nil, errors.New("--etcd-certfile and --etcd-keyfile go together")
+		return nil, errors.New("--etcd-certfile and --etcd-keyfile must be set together")
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	wanted := f.caFile != "" || f.certFile != ""
@@ -105,7 +106,7 @@ func (f *etcdFlags) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-// certificate reads the files anew for each connection, since they may be replaced.
+// certificate reads the files for each connection, because they may be replaced.
 func (f *etcdFlags) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	own, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
 	return &own, err

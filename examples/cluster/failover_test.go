@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInformersFailOver: servers are killed one after the other, and informers go on through the
-// balancer without a gap: they tell every change once and in order, and list nothing again.
+// TestInformersFailOver: the servers are killed in turn, and informers continue through the balancer
+// without a gap: they report every change once and in order, and do not list again.
 func TestInformersFailOver(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a minute")
+		t.Skip("takes a minute")
 	}
-	_, servers := three(t)
+	_, servers := startThree(t)
 	b := balance(t, servers)
 	var informers []*informer
 	for range 6 {
@@ -20,7 +20,7 @@ func TestInformersFailOver(t *testing.T) {
 	}
 	l := startLoad(t, b.callers(8), 3, legacy{})
 	for _, p := range servers {
-		l.progress(2 * some) // a watch that ends within a second and told nothing is taken for a fault by client-go
+		l.progress(2 * some) // client-go treats a watch that ends within a second without an event as a failure
 		p.kill()
 		l.progress(2 * some)
 		p.restart()
@@ -33,6 +33,6 @@ func TestInformersFailOver(t *testing.T) {
 		i.check(reference, left.version)
 		went += i.watches.Load()
 	}
-	t.Logf("watches of informers went on %d times", went)
+	t.Logf("informers resumed their watches %d times", went)
 	require.NotZero(t, went)
 }

@@ -8,26 +8,26 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// some is how many requests are answered at least while something is wrong, and after it.
+// some is the minimal number of requests that are answered during each fault and after it.
 const some = 400
 
-// faults are what goes wrong, one after the other: something happens, lasts, and is over.
+// faults injects faults one after another: each begins, lasts while requests are answered, and ends.
 type faults struct {
 	*load
 	etcd *etcdtest.Cluster
 }
 
-func (f *faults) while(name string, begin, end func()) {
+func (f *faults) during(name string, begin, end func()) {
 	f.t.Helper()
 	f.t.Log(name)
 	begin()
-	f.last()
+	f.hold()
 	end()
 	f.progress(some)
 }
 
-// last lets a fault last while there is progress.
-func (f *faults) last() {
+// hold keeps a fault for the duration of -hold, and requires progress meanwhile.
+func (f *faults) hold() {
 	until := time.Now().Add(*hold)
 	f.progress(some)
 	for time.Now().Before(until) {
@@ -37,58 +37,58 @@ func (f *faults) last() {
 
 func (f *faults) killServer(i int) {
 	p := f.servers[i]
-	f.while("a server is killed", p.kill, p.restart)
+	f.during("server killed", p.kill, p.restart)
 }
 
 func (f *faults) pauseServer(i int) {
 	p := f.servers[i]
-	f.while("a server stands still", func() { p.signal(syscall.SIGSTOP) }, func() { p.signal(syscall.SIGCONT) })
+	f.during("server paused", func() { p.signal(syscall.SIGSTOP) }, func() { p.signal(syscall.SIGCONT) })
 }
 
 func (f *faults) endServer(i int) {
 	p := f.servers[i]
-	f.while("a server ends in order", p.terminate, p.restart)
+	f.during("server shut down", p.terminate, p.restart)
 }
 
 func (f *faults) isolateMember(i int) {
-	f.while("a member of etcd is cut off from the others", func() { f.etcd.Isolate(i) }, func() { f.etcd.Rejoin(i); f.etcd.Members[i].Ready() })
+	f.during("etcd member isolated", func() { f.etcd.Isolate(i) }, func() { f.etcd.Rejoin(i); f.etcd.Members[i].Ready() })
 }
 
 func (f *faults) cutMember(i int) {
-	f.while("a member of etcd is cut off from the servers", func() { f.etcd.CutClients(i) }, func() { f.etcd.JoinClients(i) })
+	f.during("etcd member cut off from the servers", func() { f.etcd.CutClients(i) }, func() { f.etcd.JoinClients(i) })
 }
 
 func (f *faults) pauseMember(i int) {
 	m := f.etcd.Members[i]
-	f.while("a member of etcd stands still", m.Pause, func() { m.Resume(); m.Ready() })
+	f.during("etcd member paused", m.Pause, func() { m.Resume(); m.Ready() })
 }
 
 func (f *faults) killMember(i int) {
 	m := f.etcd.Members[i]
-	f.while("a member of etcd is killed", m.Kill, m.Restart)
+	f.during("etcd member killed", m.Kill, m.Restart)
 }
 
-// both: a server stands still while the member that leads the others may be cut off from them.
-func (f *faults) both(i int) {
+// pauseServerAndIsolateMember pauses a server and isolates a member, perhaps the leader, at the same
+// time.
+func (f *faults) pauseServerAndIsolateMember(i int) {
 	p := f.servers[i]
-	f.while("a server stands still, and a member of etcd is cut off", func() { p.signal(syscall.SIGSTOP); f.etcd.Isolate(i) },
+	f.during("server paused and etcd member isolated", func() { p.signal(syscall.SIGSTOP); f.etcd.Isolate(i) },
 		func() { f.etcd.Rejoin(i); p.signal(syscall.SIGCONT); f.etcd.Members[i].Ready() })
 }
 
-// TestHistories: 32 clients and 6 watches go through three servers over three members of etcd,
-// each of which is killed, stands still and is cut off once. What they were told is what one
-// store would have told them.
+// TestHistories: 32 clients and 6 watches use three servers on three members of etcd; each server and
+// member is killed, paused and cut off once. All answers and events are consistent with a single store.
 func TestHistories(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes minutes")
+		t.Skip("takes minutes")
 	}
-	etcd, servers := three(t)
+	etcd, servers := startThree(t)
 	f := &faults{startLoad(t, servers, 6, legacy{}), etcd}
 	f.progress(some)
 	for i := range servers {
-		for _, fault := range []func(int){f.killServer, f.pauseServer, f.endServer, f.isolateMember, f.cutMember, f.pauseMember, f.killMember, f.both} {
+		for _, fault := range []func(int){f.killServer, f.pauseServer, f.endServer, f.isolateMember, f.cutMember, f.pauseMember, f.killMember, f.pauseServerAndIsolateMember} {
 			fault(i)
-			if time.Since(f.began) > verdictTime { // all that was told is read again, and is kept for 5 minutes
+			if time.Since(f.began) > verdictTime { // the verdict reads all events again, which are retained for 5 minutes
 				f.load = startLoad(t, servers, 6, f.check())
 				f.progress(some)
 			}

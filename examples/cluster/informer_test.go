@@ -20,19 +20,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// change is what an informer tells of an object.
+// change is a change that an informer reported.
 type change struct {
 	Type, Name string
 	Version    uint64
 }
 
-// informer is one of client-go, with connections of its own, which tells of ConfigMaps. It also
-// follows Secrets, of which nothing is told.
+// informer is an informer of client-go with connections of its own. It records changes of ConfigMaps,
+// and also follows Secrets, which do not change.
 type informer struct {
 	t       testing.TB
-	base    uint64       // the version from which on changes count
-	lists   atomic.Int64 // how often all objects of a kind were read
-	watches atomic.Int64 // how often a watch went on
+	base    uint64       // changes are recorded after this version
+	lists   atomic.Int64 // number of lists
+	watches atomic.Int64 // number of resumed watches
 
 	mu   sync.Mutex
 	news *sync.Cond
@@ -40,10 +40,10 @@ type informer struct {
 	last uint64
 }
 
-// kinds is how many the informer reads once.
+// kinds is the number of kinds that the informer lists once.
 const kinds = 2
 
-// startInformer returns when the informer has what is there.
+// startInformer starts an informer and returns after its initial sync.
 func startInformer(t testing.TB, config *rest.Config) *informer {
 	t.Helper()
 	i := &informer{t: t}
@@ -56,9 +56,9 @@ func startInformer(t testing.TB, config *rest.Config) *informer {
 	}
 	maps, quiet := follow("configmaps", &corev1.ConfigMap{}), follow("secrets", &corev1.Secret{})
 	handler, err := maps.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { i.tell("ADDED", obj) },
-		UpdateFunc: func(_, obj any) { i.tell("MODIFIED", obj) },
-		DeleteFunc: func(obj any) { i.tell("DELETED", obj) },
+		AddFunc:    func(obj any) { i.record("ADDED", obj) },
+		UpdateFunc: func(_, obj any) { i.record("MODIFIED", obj) },
+		DeleteFunc: func(obj any) { i.record("DELETED", obj) },
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -75,7 +75,7 @@ func startInformer(t testing.TB, config *rest.Config) *informer {
 	return i
 }
 
-// counter counts the requests by which an informer begins and goes on.
+// counter is a transport that counts the lists and watches of an informer.
 type counter struct {
 	*informer
 	inner http.RoundTripper
@@ -94,7 +94,7 @@ func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-func (i *informer) tell(kind string, obj any) {
+func (i *informer) record(kind string, obj any) {
 	m, ok := obj.(*corev1.ConfigMap)
 	if !ok {
 		i.t.Errorf("%s of %T: what happened to it was not seen", kind, obj)
@@ -111,7 +111,7 @@ func (i *informer) tell(kind string, obj any) {
 	i.news.Broadcast()
 }
 
-// until waits for a change at a version or after it, and returns what was told up to there.
+// until waits for a change at or after a version, and returns the recorded changes up to it.
 func (i *informer) until(version uint64) []change {
 	i.t.Helper()
 	timer := time.AfterFunc(time.Minute, i.news.Broadcast)
@@ -122,11 +122,11 @@ func (i *informer) until(version uint64) []change {
 	for i.last < version && time.Now().Before(deadline) {
 		i.news.Wait()
 	}
-	require.GreaterOrEqual(i.t, i.last, version, "the informer stands still")
+	require.GreaterOrEqual(i.t, i.last, version, "the informer does not report the version")
 	return slices.Clone(i.seen)
 }
 
-// check asserts that the informer has read all objects only once, and told each change of a load
+// check asserts that the informer has listed each kind once, and has reported each change of a load
 // once and in order.
 func (i *informer) check(reference []event, fence uint64) {
 	i.t.Helper()
@@ -139,5 +139,5 @@ func (i *informer) check(reference []event, fence uint64) {
 	for n := range want {
 		require.Equal(i.t, want[n], told[n], "change %d of %d", n, len(want))
 	}
-	require.EqualValues(i.t, kinds, i.lists.Load(), "it has listed again")
+	require.EqualValues(i.t, kinds, i.lists.Load(), "number of lists")
 }

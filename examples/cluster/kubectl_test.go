@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kubectl runs the real one with a kubeconfig, and returns what it says.
+// kubectl runs kubectl with a kubeconfig, and returns its output.
 func kubectl(ctx context.Context, kubeconfig, input string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "kubectl", args...)
 	c.Env = []string{"HOME=" + filepath.Dir(kubeconfig), "KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH")}
@@ -31,17 +31,17 @@ func kubectl(ctx context.Context, kubeconfig, input string, args ...string) (str
 
 const mapOfKubectl = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kubectl","namespace":"default"},"data":{"n":"%d"}}`
 
-// TestKubectl: people apply, wait and watch through the balancer while the servers are restarted
-// one after the other. Each command succeeds. A watch of get ends with its server, as it does
-// where there is one, and the next one shows what came meanwhile.
-func TestKubectl(t *testing.T) {
+// TestKubectlDuringRollingRestart: kubectl applies, waits and watches through the balancer while the
+// servers are restarted in turn. Each command succeeds. A "get --watch" ends with its server, as with a
+// single server, and the next watch shows the changes in between.
+func TestKubectlDuringRollingRestart(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a minute")
+		t.Skip("takes a minute")
 	}
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("there is no kubectl on this machine")
+		t.Skip("kubectl is not installed")
 	}
-	_, servers := three(t, "--shutdown-delay-duration", "3s")
+	_, servers := startThree(t, "--shutdown-delay-duration", "3s")
 	kubeconfig := balance(t, servers).kubeconfig(filepath.Join(t.TempDir(), "kubeconfig"))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

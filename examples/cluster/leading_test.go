@@ -28,12 +28,14 @@ const (
 	systemLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 )
 
-// asBeating is set where the binary of the tests is to be the program under test with a
-// controller of its own: "led", or "every" for one that runs in every server.
+// asBeating is an environment variable that makes the test binary act as the program with a controller
+// of its own: "led" for a controller that runs in the leader, "every" for a controller that runs in
+// every server.
 const asBeating = "CLUSTER_TEST_BEATING"
 
-// beating writes its process into the ConfigMap beat all the time. It would do harm: what it writes depends on
-// nothing, goes on when its context has ended, and comes once more after that.
+// beating returns the program with a controller that continuously writes its process ID into the
+// ConfigMap beat. The controller misbehaves on purpose: its writes have no precondition, continue after
+// its context has ended, and occur once more after that.
 func beating(every bool) apiserver.Command {
 	maps, by, n := meta.GroupResource{Resource: "configmaps"}, fmt.Sprint(os.Getpid()), 0
 	key := meta.Key{Namespace: "default", Name: "beat"}
@@ -63,7 +65,7 @@ func beating(every bool) apiserver.Command {
 	return apiserver.Command{Name: "cluster", Engines: map[string]apiserver.Engine{"etcd": etcd}, Controllers: []client.Controller{beat}}
 }
 
-// pack is servers over one etcd with the controller beating.
+// pack is a group of servers on one etcd with the controller beating.
 type pack struct {
 	t       *testing.T
 	etcd    *etcdtest.Member
@@ -87,7 +89,7 @@ func startPack(t *testing.T, n int, mode string) *pack {
 	return k
 }
 
-// lease is what a Lease says.
+// lease holds the fields of a Lease.
 type lease struct {
 	Spec struct {
 		HolderIdentity   string    `json:"holderIdentity"`
@@ -107,15 +109,15 @@ func (k *pack) get(p *process, path string) []byte {
 	return text
 }
 
-// leader waits until one of some servers leads, by the Lease and by what it writes to its log
-// about itself, and returns its place among them.
+// leader waits until one of some servers leads, according to the Lease and to its own log, and returns
+// its index.
 func (k *pack) leader(name string, among ...*process) (i int, held lease) {
 	k.t.Helper()
 	require.Eventually(k.t, func() bool {
 		held = lease{}
 		code, _, err := among[0].call(k.t.Context(), "GET", systemLeases+"/"+name, "")
 		if err != nil || code != 200 || json.Unmarshal(k.get(among[0], systemLeases+"/"+name), &held) != nil {
-			return false // it is not made yet
+			return false // not created yet
 		}
 		for i = range among {
 			if held.Spec.HolderIdentity != "" && strings.Contains(among[i].log.String(), "msg=leading lease=kube-system/"+name+" id="+held.Spec.HolderIdentity) {
@@ -127,7 +129,7 @@ func (k *pack) leader(name string, among ...*process) (i int, held lease) {
 	return i, held
 }
 
-// metric returns what a server says of its leading.
+// metric returns a leader election metric of a server.
 func (k *pack) metric(p *process, name string) string {
 	k.t.Helper()
 	found := regexp.MustCompile(`leader_election_master_status\{name="` + name + `"\} (\d)`).FindSubmatch(k.get(p, "/metrics"))
@@ -135,7 +137,7 @@ func (k *pack) metric(p *process, name string) string {
 	return string(found[1])
 }
 
-// beats waits until somebody has written something since now.
+// beats waits for the next write of the controller.
 func (k *pack) beats(p *process) {
 	k.t.Helper()
 	begun := k.version(p)
@@ -149,13 +151,13 @@ func (k *pack) version(p *process) uint64 {
 	return now.version()
 }
 
-// term is what the store has of a time in which one server leads.
+// term is a time in which one server leads, as recorded in the store.
 type term struct {
 	holder  string
-	writers []string // in turns
+	writers []string // the process IDs of the writers, in order
 }
 
-// history returns the terms of the controller, the first being what was before all of them.
+// history returns the terms of the controller; the first one is the time before all terms.
 func (k *pack) history() []term {
 	store, err := etcdstore.Open(k.t.Context(), etcdstore.Options{Endpoints: []string{k.etcd.Endpoint}, Prefix: "/registry", Retain: -1})
 	require.NoError(k.t, err)
@@ -185,10 +187,10 @@ func (k *pack) history() []term {
 	return terms
 }
 
-// TestOneLeaderAtATime: whatever happens to who leads, in each term nobody else writes.
+// TestOneLeaderAtATime: in each term, only the leader writes, whatever happens to the servers.
 func TestOneLeaderAtATime(t *testing.T) {
 	if testing.Short() {
-		t.Skip("leases run out twice")
+		t.Skip("waits until leases expire twice")
 	}
 	k := startPack(t, 3, "led")
 	without := func(i int) []*process { return append(append([]*process(nil), k.servers[:i]...), k.servers[i+1:]...) }
@@ -237,8 +239,9 @@ func TestOneLeaderAtATime(t *testing.T) {
 	}
 }
 
-// TestLeaderHandsOver on SIGTERM: nobody waits for its leases to run out.
-func TestLeaderHandsOver(t *testing.T) {
+// TestLeaderReleasesLeasesOnShutdown: after SIGTERM, the next leader does not wait until the leases
+// expire.
+func TestLeaderReleasesLeasesOnShutdown(t *testing.T) {
 	k := startPack(t, 3, "led")
 	k.beats(k.servers[0])
 	names := []string{"controlplane-apis", "controlplane-cleanup", "controlplane-access", beatingLease}
@@ -262,16 +265,15 @@ func TestLeaderHandsOver(t *testing.T) {
 		}
 		took := held.Spec.AcquireTime.Sub(begun)
 		t.Logf("%s is handed over %v after the signal", name, took)
-		assert.Less(t, took, 10*time.Second, "a lease that runs out takes longer")
+		assert.Less(t, took, 10*time.Second, "an expiring lease would take longer")
 		assert.Contains(t, ends.log.String(), `msg="gave the lease up" lease=kube-system/`+name)
 		assert.Equal(t, "1", k.metric(others[next], name))
 	}
 	k.beats(others[0])
 }
 
-// TestEveryServer: a controller that says so runs in each of them, and then nothing keeps the
-// one of another server from writing. So it is the Lease that keeps the one of
-// TestOneLeaderAtATime.
+// TestEveryServer: a controller with EveryServer runs in all servers at the same time, and all of them
+// write. So it is the Lease that prevents this in TestOneLeaderAtATime.
 func TestEveryServer(t *testing.T) {
 	k := startPack(t, 2, "every")
 	require.Eventually(t, func() bool { return len(k.history()[0].writers) > 5 }, time.Minute, 100*time.Millisecond)

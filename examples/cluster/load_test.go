@@ -15,15 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Bounds of the load. Objects belong to an epoch, which is over when enough was done in it, so
-// that the history of each object is short.
+// Parameters of the load. Objects belong to an epoch, which ends after a number of operations, so that
+// the history of each object is short.
 const (
 	clients   = 32
 	epochKeys = 12
 	epochOps  = 600
 )
 
-// action is what a client asks for.
+// action is the kind of an operation.
 type action string
 
 const (
@@ -33,7 +33,7 @@ const (
 	get    action = "get"
 )
 
-// outcome is what the client was told.
+// outcome is the result of an operation for the client.
 type outcome string
 
 const (
@@ -41,18 +41,18 @@ const (
 	conflict outcome = "conflict"
 	exists   outcome = "exists"
 	absent   outcome = "absent"
-	unknown  outcome = "unknown" // it happens at any time from the call on, or never
+	unknown  outcome = "unknown" // the operation takes effect at any time after the call, or never
 )
 
-// operation is one request about one object and its answer.
+// operation is one request for one object, and its answer.
 type operation struct {
 	client    int
 	action    action
 	key       string
-	value     string // that is written
-	expect    string // the value that must be there; empty: any
+	value     string // value to write
+	expect    string // expected current value; empty for any
 	outcome   outcome
-	found     object // what was read, or the version that was written
+	found     object // the object that was read, or the written version
 	call, ret int64
 }
 
@@ -63,26 +63,26 @@ type listing struct {
 	items   map[string]object
 }
 
-// legacy is what a load leaves to the next one over the same store, whose epochs are others.
+// legacy is the state that a load leaves to the next load on the same store, which uses other epochs.
 type legacy struct {
-	version uint64            // of the end
-	objects map[string]object // that are there
-	epochs  int64             // that were
+	version uint64            // version at the end of the load
+	objects map[string]object // existing objects
+	epochs  int64             // number of epochs so far
 }
 
-// load is 32 clients, which write and read through several servers, and some that watch.
+// load is 32 clients, which write and read through several servers, and some watches.
 type load struct {
 	t       testing.TB
 	servers []*process
 	before  legacy
-	base    uint64 // the version before everything
+	base    uint64 // the version before the load
 	began   time.Time
 
-	answered atomic.Int64 // requests
-	failed   atomic.Int64 // of them without an answer
+	answered atomic.Int64 // answered requests
+	failed   atomic.Int64 // failed requests
 	news     chan struct{}
 
-	ctx  context.Context // ends with the load
+	ctx  context.Context // ends when the load ends
 	stop context.CancelFunc
 	all  sync.WaitGroup
 
@@ -90,14 +90,14 @@ type load struct {
 	operations []operation
 	listings   []listing
 
-	watching   context.Context // ends with the watches, which are to see the fence
+	watching   context.Context // ends when the watches end, which must first see the fence
 	endWatches context.CancelFunc
 	watches    sync.WaitGroup
 	watchers   []*watcher
 }
 
-// startLoad begins where the load before it has ended; what each of the clients does follows from
-// the seed.
+// startLoad starts a load that continues where the load before it ended. The seed determines the
+// operations of each client.
 func startLoad(t testing.TB, servers []*process, watchers int, before legacy) *load {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -108,7 +108,7 @@ func startLoad(t testing.TB, servers []*process, watchers int, before legacy) *l
 	require.NoError(t, err)
 	require.Equal(t, 200, code)
 	l.base = list.version()
-	require.GreaterOrEqual(t, l.base, before.version, "the version went back")
+	require.GreaterOrEqual(t, l.base, before.version, "the version decreased")
 	there := list.objects()
 	require.True(t, maps.Equal(before.objects, there), "%v was left, %v is there", before.objects, there)
 	for i := range watchers {
@@ -124,7 +124,7 @@ func startLoad(t testing.TB, servers []*process, watchers int, before legacy) *l
 	return l
 }
 
-// progress waits until so many requests more are answered.
+// progress waits until n more requests are answered.
 func (l *load) progress(n int64) {
 	l.t.Helper()
 	want, deadline := l.answered.Load()+n, time.NewTimer(2*time.Minute)
@@ -133,15 +133,15 @@ func (l *load) progress(n int64) {
 		select {
 		case <-l.news:
 		case <-deadline.C:
-			require.FailNow(l.t, "there is no progress")
+			require.FailNow(l.t, "no progress")
 		}
 	}
 }
 
-// epochs is how many were before, in this load and in those before it.
+// epochs returns the number of epochs in this load and the loads before it.
 func (l *load) epochs() int64 { return l.before.epochs + l.answered.Load()/epochOps }
 
-// fenceName is the object by which the load ends.
+// fenceName returns the name of the last object of the load.
 func (l *load) fenceName() string { return fmt.Sprint("fence-", l.before.epochs) }
 
 func (l *load) clock() int64 { return int64(time.Since(l.began)) }
@@ -158,24 +158,24 @@ func (l *load) recordList(x listing) {
 	l.listings = append(l.listings, x)
 }
 
-// listed is the version of a list, and when it was the newest one at the latest.
+// listed is the version of a list, and the latest time at which it was the newest version.
 type listed struct {
 	version uint64
 	at      time.Time
 }
 
-// readable is how long a client reads a state after it was replaced: servers keep it for longer.
+// readable is how long clients read a state after it was replaced; servers retain it longer.
 const readable = 4 * time.Minute
 
-// loadClient is one of the clients of a load.
+// loadClient is a client of a load.
 type loadClient struct {
 	*load
 	id     int
 	server int
 	r      *rand.Rand
 	writes int
-	known  map[string]object // as last seen, of the epoch
-	newest uint64            // the newest version of an answer
+	known  map[string]object // objects of the epoch as last seen
+	newest uint64            // the newest version in an answer
 	lists  []listed
 	epoch  string
 }
@@ -208,7 +208,7 @@ func (c *loadClient) run() {
 	}
 }
 
-// answer counts a request. After a failure the client goes on with the next server.
+// answer counts a request. After a failure the client continues with the next server.
 func (c *loadClient) answer(err error) {
 	if err == nil {
 		c.answered.Add(1)
@@ -226,7 +226,7 @@ func (c *loadClient) answer(err error) {
 	}
 	c.failed.Add(1)
 	c.server++
-	select { // all servers may be away
+	select { // all servers may be down
 	case <-time.After(20 * time.Millisecond):
 	case <-c.ctx.Done():
 	}
@@ -236,7 +236,8 @@ func (c *loadClient) at() *process { return c.servers[c.server%len(c.servers)] }
 
 func (c *loadClient) key() string { return fmt.Sprintf("%s-k%d", c.epoch, c.r.IntN(epochKeys)) }
 
-// write makes one write. Requests go on when the load ends: what is half made is of no use.
+// write makes one write. It uses a context that outlives the load, because a write without an outcome
+// is useless for the verdict.
 func (c *loadClient) write(a action) error {
 	o := operation{client: c.id, action: a, key: c.key()}
 	next := object{Name: o.key, Epoch: c.epoch}
@@ -315,8 +316,8 @@ func (c *loadClient) get() error {
 	return nil
 }
 
-// list reads the objects of the epoch, whole or in pages, each from any server. A query more
-// makes it a list of another version than the newest.
+// list reads the objects of the epoch, in one request or in pages, each page from any server. query can
+// select a version other than the newest.
 func (c *loadClient) list(query string) error {
 	x, call := listing{epoch: c.epoch, items: map[string]object{}}, c.clock()
 	path := mapsPath + "?labelSelector=epoch%3D" + c.epoch + query
@@ -333,13 +334,13 @@ func (c *loadClient) list(query string) error {
 			return fmt.Errorf("list: %d %s", code, answer.Text)
 		}
 		if x.version != 0 && x.version != answer.version() {
-			return fmt.Errorf("a page is of version %d, the one before it of %d", answer.version(), x.version)
+			return fmt.Errorf("page has version %d, previous page %d", answer.version(), x.version)
 		}
 		x.version = answer.version()
 		for i := range answer.Items {
 			o := answer.Items[i].object()
 			if _, twice := x.items[o.Name]; twice || o.Version > x.version {
-				return fmt.Errorf("list of version %d: %+v is in it twice, or is newer", x.version, o)
+				return fmt.Errorf("list of version %d: %+v is a duplicate or newer", x.version, o)
 			}
 			x.items[o.Name] = o
 		}
@@ -355,10 +356,10 @@ func (c *loadClient) list(query string) error {
 	return nil
 }
 
-// newestList records that a list tells the newest state of each object.
+// newestList records the objects of a list as reads of the newest state.
 func (c *loadClient) newestList(x listing, call int64) error {
 	if x.version < c.newest {
-		return fmt.Errorf("a list of version %d after %d was seen", x.version, c.newest)
+		return fmt.Errorf("list of version %d after version %d was seen", x.version, c.newest)
 	}
 	c.newest = x.version
 	c.lists = append(c.lists, listed{x.version, time.Now()})
@@ -375,7 +376,7 @@ func (c *loadClient) newestList(x listing, call int64) error {
 	return nil
 }
 
-// listOld reads any state, or exactly one that was seen before.
+// listOld reads any available state, or exactly a state that was seen before.
 func (c *loadClient) listOld() error {
 	c.lists = slices.DeleteFunc(c.lists, func(l listed) bool { return time.Since(l.at) > readable })
 	if len(c.lists) == 0 || c.r.IntN(3) == 0 {

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// sunkBy is the finalizer by which a fleet is kept until it was sunk.
+// sunkBy is the finalizer that keeps a fleet until it is sunk.
 const sunkBy = "sea.example.com/sunk"
 
 const fleetDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"fleets.sea.example.com"},
@@ -41,18 +41,19 @@ func newFleet(name string) *unstructured.Unstructured {
 	return f
 }
 
-// ledger is what managers did, by the UIDs of fleets.
+// ledger records the actions of the managers, by the UIDs of fleets.
 type ledger struct {
 	t testing.TB
 
 	mu    sync.Mutex
-	busy  map[string]int       // how many reconciliations of each manager are under way
-	sunk  map[types.UID]int    // how often a fleet was sunk
-	built map[string]types.UID // by name of a ship: the fleet that it was built for
-	by    map[string]int       // reconciliations of each manager
+	busy  map[string]int       // number of running reconciliations by manager
+	sunk  map[types.UID]int    // number of times each fleet was sunk
+	built map[string]types.UID // UID of the fleet for which a ship was built, by name of the ship
+	by    map[string]int       // number of reconciliations by manager
 }
 
-// admiral makes the ships of fleets, which are ConfigMaps, and sinks fleets that are deleted.
+// admiral is the reconciler: it creates the ships of fleets, which are ConfigMaps, and sinks deleted
+// fleets.
 type admiral struct {
 	ctrlclient.Client
 	*ledger
@@ -76,7 +77,7 @@ func (l *ledger) begin(manager string) (end func()) {
 	}
 }
 
-// await waits until a manager reconciles, which is the only one that does then.
+// await waits until a manager reconciles, and checks that no other manager does.
 func (l *ledger) await(manager string) {
 	l.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -127,7 +128,7 @@ func (a *admiral) build(ctx context.Context, f *unstructured.Unstructured, name 
 	}
 	err := a.Create(ctx, ship)
 	if apierrors.IsAlreadyExists(err) {
-		return nil // the cache did not have it yet
+		return nil // the cache was behind
 	}
 	if err == nil {
 		a.mu.Lock()
@@ -140,7 +141,7 @@ func (a *admiral) build(ctx context.Context, f *unstructured.Unstructured, name 
 	return err
 }
 
-// sink takes the finalizer away from exactly the version that was read.
+// sink removes the finalizer, if the fleet still has the version that was read.
 func (a *admiral) sink(ctx context.Context, f *unstructured.Unstructured) error {
 	if !controllerutil.RemoveFinalizer(f, sunkBy) {
 		return nil
@@ -154,7 +155,7 @@ func (a *admiral) sink(ctx context.Context, f *unstructured.Unstructured) error 
 	return ctrlclient.IgnoreNotFound(err)
 }
 
-// startManager runs a manager with leader election until stop is called, or the test ends.
+// startManager runs a manager with leader election until stop is called or the test ends.
 func startManager(t testing.TB, l *ledger, name string, config *rest.Config) (stop func()) {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
@@ -178,11 +179,11 @@ func startManager(t testing.TB, l *ledger, name string, config *rest.Config) (st
 	return stop
 }
 
-// most is how many ships the fleets of the test have.
+// most is the maximal number of ships of a fleet in the test.
 const most = 3
 
-// churn makes fleets, changes them and sinks every third one, until the context ends. It returns
-// how many ships each has that is left.
+// churn creates and changes fleets, and deletes every third, until the context ends. It returns the
+// expected number of ships of each remaining fleet.
 func churn(ctx context.Context, t testing.TB, c ctrlclient.Client) map[string]int {
 	left := map[string]int{}
 	until := context.WithoutCancel(ctx)
@@ -214,8 +215,8 @@ func churn(ctx context.Context, t testing.TB, c ctrlclient.Client) map[string]in
 	return left
 }
 
-// settled tells what is left to do until each fleet has its ships, and nothing else is there.
-func settled(ctx context.Context, c ctrlclient.Client, left map[string]int) error {
+// checkSettled returns an error until each fleet has its ships and there are no other objects.
+func checkSettled(ctx context.Context, c ctrlclient.Client, left map[string]int) error {
 	fleets := &unstructured.UnstructuredList{}
 	fleets.SetGroupVersionKind(newFleet("").GroupVersionKind())
 	var ships corev1.ConfigMapList
@@ -241,14 +242,14 @@ func settled(ctx context.Context, c ctrlclient.Client, left map[string]int) erro
 	return nil
 }
 
-// TestManager: a controller of controller-runtime with owned objects and a finalizer runs in one of
-// two managers at a time, while the servers and the managers are restarted, and all is done at the
-// end, and nothing twice.
-func TestManager(t *testing.T) {
+// TestManagerFailover: a controller of controller-runtime with owned objects and a finalizer runs in
+// one of two managers at a time, while the servers and managers are restarted. At the end everything is
+// done, and nothing was done twice.
+func TestManagerFailover(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a minute")
+		t.Skip("takes a minute")
 	}
-	_, servers := three(t, "--shutdown-delay-duration", "3s")
+	_, servers := startThree(t, "--shutdown-delay-duration", "3s")
 	b := balance(t, servers)
 	servers[0].mustCall(201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", fleetDefinition)
 	c, err := ctrlclient.New(b.config(), ctrlclient.Options{})
@@ -273,7 +274,7 @@ func TestManager(t *testing.T) {
 	cancel()
 	churning.Wait()
 	deadline := time.Now().Add(2 * time.Minute)
-	for err = settled(t.Context(), c, left); err != nil; err = settled(t.Context(), c, left) {
+	for err = checkSettled(t.Context(), c, left); err != nil; err = checkSettled(t.Context(), c, left) {
 		require.True(t, time.Now().Before(deadline), "%v", err)
 		time.Sleep(100 * time.Millisecond)
 	}

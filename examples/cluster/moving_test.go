@@ -21,15 +21,15 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// does runs a command of the program, which must not fail, and returns what it printed.
-func does(t testing.TB, args ...string) string {
+// mustRun runs a command of the program, which must succeed, and returns its output.
+func mustRun(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(binary, args...).CombinedOutput()
 	require.NoError(t, err, "%s: %s", args, out)
 	return string(out)
 }
 
-// versions are those of the objects that there are.
+// versions returns the versions of the existing objects.
 func (p *process) versions() map[string]uint64 {
 	p.t.Helper()
 	code, list, err := p.patientCall(p.t.Context(), "GET", mapsPath, "")
@@ -42,7 +42,7 @@ func (p *process) versions() map[string]uint64 {
 	return found
 }
 
-// create creates an object, and again until the server has an answer.
+// create creates an object, and retries until the server answers.
 func (p *process) create(name string) (version uint64, err error) {
 	code, made, err := p.patientCall(p.t.Context(), "POST", mapsPath, object{Name: name, Epoch: "e"}.body())
 	if err == nil && code != 201 {
@@ -51,21 +51,21 @@ func (p *process) create(name string) (version uint64, err error) {
 	return made.version(), err
 }
 
-// createUntilMoved creates objects until the server says that its store has moved, and notes those
-// that it took.
+// createUntilMoved creates objects until the server reports that its store has moved, and records the
+// created objects.
 func (p *process) createUntilMoved(writer int, note func(name string, version uint64)) {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("w%d-%d", writer, i)
-		if said := p.log.String(); !assert.NotContains(p.t, said, "the store was not moved") || !assert.NotContains(p.t, said, "the move of the store failed") {
+		if !assert.NotContains(p.t, p.log.String(), "failed to move the store") {
 			return
 		}
 		version, err := p.create(name)
 		switch {
 		case err == nil:
 			note(name, version)
-		case strings.Contains(err.Error(), "has moved, please try again at another one"):
+		case strings.Contains(err.Error(), "has moved, please try again on another server"):
 			return
-		case strings.Contains(err.Error(), "moves to another place, please try again"):
+		case strings.Contains(err.Error(), "is being moved, please try again"):
 			time.Sleep(10 * time.Millisecond)
 		default:
 			assert.NoError(p.t, err)
@@ -74,8 +74,8 @@ func (p *process) createUntilMoved(writer int, note func(name string, version ui
 	}
 }
 
-// createSeen creates an object and returns its version, which a watch from an earlier version must
-// tell next.
+// createSeen creates an object and returns its version, which must be the next event of a watch from an
+// earlier version.
 func (p *process) createSeen(name string, after uint64) uint64 {
 	p.t.Helper()
 	version, err := p.create(name)
@@ -92,7 +92,7 @@ func (p *process) createSeen(name string, after uint64) uint64 {
 	return version
 }
 
-// outdated waits for the answer 410 to a watch.
+// outdated waits until a watch is answered with 410.
 func (p *process) outdated(after uint64) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
@@ -105,9 +105,9 @@ func (p *process) outdated(after uint64) {
 	require.Contains(p.t, fmt.Sprint(told, " ", err), "410")
 }
 
-// TestMoveIntoEtcd: a server moves its directory into etcd while 4 clients write. Nothing that they
-// were told is lost, old versions are told to be too old, and who lists anew goes on. A
-// backup of that goes back into a directory, where watches go on.
+// TestMoveIntoEtcd: a server moves its directory into etcd while 4 clients write. No acknowledged write
+// is lost, old versions are answered with 410, and clients continue after they list again. A backup of
+// the new store is restored into a directory, where watches continue.
 func TestMoveIntoEtcd(t *testing.T) {
 	etcd, dir := etcdtest.Start(t), t.TempDir()
 	p := newProcess(t, 0, dir)
@@ -137,8 +137,8 @@ func TestMoveIntoEtcd(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	require.Greater(t, len(taken), 201, "writes are taken while the store moves")
-	require.Equal(t, taken, p.versions(), "reads go on")
+	require.Greater(t, len(taken), 201, "writes are accepted during the move")
+	require.Equal(t, taken, p.versions(), "reads continue")
 	p.terminate()
 
 	p.args = append(flags[:len(flags):len(flags)], "--storage", "etcd", "--etcd-servers", "http://"+etcd.Endpoint, "--etcd-compaction-interval", "0")
@@ -154,24 +154,24 @@ func TestMoveIntoEtcd(t *testing.T) {
 	moved["last"] = last
 
 	file, back := filepath.Join(t.TempDir(), "file"), t.TempDir()
-	does(t, "backup", "--kubeconfig", p.kubeconfig(), file)
-	does(t, "restore", "--data-dir", back, file)
+	mustRun(t, "backup", "--kubeconfig", p.kubeconfig(), file)
+	mustRun(t, "restore", "--data-dir", back, file)
 	for _, name := range []string{"authority.pem", "service-account.pem"} {
 		key, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(back, name), key, 0o600))
 	}
 	p.terminate()
-	said := does(t, "copy", "--storage", "etcd", "--etcd-servers", "http://"+etcd.Endpoint, "--to-data-dir", filepath.Join(back, "copied"))
-	require.Contains(t, said, "watches go on")
+	said := mustRun(t, "copy", "--storage", "etcd", "--etcd-servers", "http://"+etcd.Endpoint, "--to-data-dir", filepath.Join(back, "copied"))
+	require.Contains(t, said, "watches continue")
 	p.args = append([]string{"--data-dir", back}, flags[2:]...)
 	p.restart()
 	require.Equal(t, moved, p.versions())
 	p.createSeen("after", last)
 }
 
-// TestKilledCopy: a copy into etcd that is killed at any moment is taken for the whole by no command
-// and no server, and can be begun again.
+// TestKilledCopy: after a copy into etcd was killed at any moment, no command and no server uses the
+// incomplete store, and the copy can be repeated.
 func TestKilledCopy(t *testing.T) {
 	etcd, dir, spare := etcdtest.Start(t), t.TempDir(), t.TempDir()
 	p := newProcess(t, 0, dir)
@@ -183,8 +183,8 @@ func TestKilledCopy(t *testing.T) {
 	}
 	p.terminate()
 	whole := filepath.Join(spare, "whole")
-	does(t, "backup", "--data-dir", dir, whole)
-	_, want, _ := strings.Cut(does(t, "verify", whole), "whole: ")
+	mustRun(t, "backup", "--data-dir", dir, whole)
+	_, want, _ := strings.Cut(mustRun(t, "verify", whole), "complete: ")
 	want, _, _ = strings.Cut(want, " of revision")
 	usual, seed := time.Second, uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -205,25 +205,25 @@ func TestKilledCopy(t *testing.T) {
 		var exit *exec.ExitError
 		switch {
 		case err == nil:
-			t.Logf("round %d: whole", round)
-		case strings.Contains(string(out), "nothing is stored"):
-			does(t, args...)
-			does(t, backup...)
+			t.Logf("round %d: complete", round)
+		case strings.Contains(string(out), "is empty"):
+			mustRun(t, args...)
+			mustRun(t, backup...)
 		default:
 			require.ErrorAs(t, err, &exit)
 			require.Contains(t, string(out), "the source is incomplete")
 			out, err := exec.Command(binary, append([]string{"--data-dir", spare, "--secure-port", "0"}, over...)...).CombinedOutput()
 			require.ErrorAs(t, err, &exit, "%s", out)
-			require.Contains(t, string(out), "it has a part of its data", "no server serves it")
-			does(t, args...)
-			does(t, backup...)
+			require.Contains(t, string(out), "it has a part of its data", "a server must not start with it")
+			mustRun(t, args...)
+			mustRun(t, backup...)
 		}
-		require.Contains(t, does(t, "verify", file), want)
+		require.Contains(t, mustRun(t, "verify", file), want)
 	}
 }
 
-// TestCommandsForgetNothing: how much of the history in etcd stays is for servers to say.
-func TestCommandsForgetNothing(t *testing.T) {
+// TestCommandsDoNotCompact: commands do not compact the history in etcd; only servers do.
+func TestCommandsDoNotCompact(t *testing.T) {
 	f := &etcdFlags{}
 	f.define(flag.NewFlagSet("", flag.ContinueOnError))
 	require.Equal(t, 5*time.Minute, f.retain(true))

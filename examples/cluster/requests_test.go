@@ -16,11 +16,11 @@ import (
 
 const mapsPath = "/api/v1/namespaces/default/configmaps"
 
-// object is what the tests write and read of a ConfigMap.
+// object holds the fields of a ConfigMap that the tests use.
 type object struct {
 	Name    string
 	Version uint64
-	Value   string // never the same twice
+	Value   string // unique in the test
 	Epoch   string
 }
 
@@ -36,10 +36,10 @@ type wireObject struct {
 	Spec  *spec             `json:"spec,omitempty"`
 	Items []wireObject      `json:"items,omitempty"`
 	Code  int               `json:"code,omitempty"`    // of a Status
-	Text  string            `json:"message,omitempty"` // likewise
+	Text  string            `json:"message,omitempty"` // of a Status
 }
 
-// spec is what the tests read of Services and Leases.
+// spec holds the fields of Services and Leases that the tests use.
 type spec struct {
 	ClusterIP string `json:"clusterIP,omitempty"`
 	Ports     []struct {
@@ -59,7 +59,7 @@ func (w *wireObject) object() object {
 	return object{w.Metadata.Name, w.version(), w.Data["value"], w.Metadata.Labels["epoch"]}
 }
 
-// objects are those of a load in a list.
+// objects returns the objects of a load in a list.
 func (w *wireObject) objects() map[string]object {
 	found := map[string]object{}
 	for i := range w.Items {
@@ -70,7 +70,7 @@ func (w *wireObject) objects() map[string]object {
 	return found
 }
 
-// body is what is sent for an object; without a version it replaces any.
+// body returns the JSON of an object. Without a version, it replaces any version.
 func (o object) body() string {
 	version := ""
 	if o.Version != 0 {
@@ -79,21 +79,21 @@ func (o object) body() string {
 	return fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"epoch":%q}%s},"data":{"value":%q}}`, o.Name, o.Epoch, version, o.Value)
 }
 
-// Reasons for which nothing is known of a request, or known that it was not made.
+// Errors of requests with an unknown outcome, or that the server certainly did not execute.
 var (
 	errUnknown  = errors.New("it may have happened")
 	errNotTaken = errors.New("it was not taken")
 )
 
-// call makes a request and returns code and answer. The error is errNotTaken if the server
-// certainly did nothing.
+// call makes a request and returns the status code and the answer. The error is errNotTaken if the
+// server certainly did not execute the request.
 func (p *process) call(ctx context.Context, method, path, body string) (code int, answer wireObject, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.patience, 2*time.Second))
 	defer cancel()
 	return p.patientCall(ctx, method, path, body)
 }
 
-// patientCall is call without a bound on the time.
+// patientCall is call without a time limit.
 func (p *process) patientCall(ctx context.Context, method, path, body string) (code int, answer wireObject, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader(body))
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *process) patientCall(ctx context.Context, method, path, body string) (c
 	return res.StatusCode, answer, nil
 }
 
-// event is one of a watch.
+// event is an event of a watch.
 type event struct {
 	Type   string     `json:"type"`
 	Object wireObject `json:"object"`
@@ -140,7 +140,7 @@ func (p *process) follow(ctx context.Context, query string, yield func(event) bo
 	return p.followAt(ctx, mapsPath, query, yield)
 }
 
-// followAt is follow at another path.
+// followAt is follow for another path.
 func (p *process) followAt(ctx context.Context, path, query string, yield func(event) bool) error {
 	r, err := http.NewRequestWithContext(ctx, "GET", p.url+path+"?watch=true&allowWatchBookmarks=true&"+query, nil)
 	if err != nil {

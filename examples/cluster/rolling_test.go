@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// worker is a client of client-go, which makes, reads, changes and deletes objects of its own.
+// worker is a client of client-go that creates, reads, changes and deletes objects of its own.
 type worker struct {
 	t      testing.TB
 	number int
@@ -25,8 +25,8 @@ type worker struct {
 	writes int
 }
 
-// startWorkers lets some workers work until the function that it returns is called, which
-// tells how many rounds they made. No request of theirs fails.
+// startWorkers runs workers until stop is called, which returns the number of completed rounds. None of
+// their requests may fail.
 func startWorkers(t testing.TB, n int, config func() *rest.Config) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -51,7 +51,7 @@ func startWorkers(t testing.TB, n int, config func() *rest.Config) (stop func() 
 	return stop
 }
 
-// round asserts that versions never go back, whoever answers.
+// round makes one round of requests and asserts that versions never decrease, whichever server answers.
 func (w *worker) round(ctx context.Context) error {
 	w.writes++
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("worker-%d-%d", w.number, w.writes)}}
@@ -89,7 +89,7 @@ func (w *worker) round(ctx context.Context) error {
 	return nil
 }
 
-// see notes a version, which is newer than the newest by that much at least.
+// see records a version, which must be newer than the newest by at least the given number.
 func (w *worker) see(version string, by uint64) error {
 	v, err := strconv.ParseUint(version, 10, 64)
 	if err != nil || v < w.newest+by {
@@ -99,14 +99,14 @@ func (w *worker) see(version string, by uint64) error {
 	return nil
 }
 
-// TestRollingRestart: three servers end in order and start again, one after the other, under
-// load that comes through a balancer. No request fails, not even one that is made only once, and
-// no informer lists again, misses a change or tells one twice.
+// TestRollingRestart: three servers are shut down and restarted in turn, under load through a balancer.
+// No request fails, not even without retries, and no informer lists again, misses a change or reports a
+// change twice.
 func TestRollingRestart(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a minute")
+		t.Skip("takes a minute")
 	}
-	_, servers := three(t, "--shutdown-delay-duration", "3s")
+	_, servers := startThree(t, "--shutdown-delay-duration", "3s")
 	b := balance(t, servers)
 	var informers []*informer
 	for range 6 {
@@ -131,5 +131,5 @@ func TestRollingRestart(t *testing.T) {
 	}
 	t.Logf("%d rounds of workers, watches of informers went on %d times", rounds, went)
 	require.NotZero(t, went)
-	require.Zero(t, l.failed.Load(), "requests that were made once")
+	require.Zero(t, l.failed.Load(), "failed requests without retries")
 }

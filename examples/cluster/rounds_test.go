@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// What is judged at once: rounds, and fewer where they take long, since the events of all of them are
-// read at the end, and are kept for 5 minutes.
+// The number of rounds before a verdict. It is smaller if rounds take long, because a verdict reads the
+// events of all rounds, and events are retained for 5 minutes.
 const (
 	verdictAfter = 50
 	verdictTime  = 2 * time.Minute
 )
 
-// endings are how often a server ended in which way.
+// endings counts how often a server was stopped in which way.
 type endings struct {
 	killed, starting, stopped, inOrder int
 }
 
-// round lets the server work, ends it and starts it again over the same directory.
+// round lets the server work, stops it, and restarts it with the same directory.
 func (e *endings) round(l *load) {
 	p := l.servers[0]
 	l.progress(1 + rand.Int64N(some))
@@ -27,13 +27,13 @@ func (e *endings) round(l *load) {
 	case n < 6:
 		e.killed++
 		p.kill()
-	case n < 7: // and again while it reads what it finds
+	case n < 7: // and kill it again while it opens the store
 		e.starting++
 		p.kill()
 		p.start()
 		time.Sleep(rand.N(100 * time.Millisecond))
 		p.kill()
-	case n < 8: // clients still get connections, but no answer
+	case n < 8: // connections are accepted, but not answered
 		e.stopped++
 		p.signal(syscall.SIGSTOP)
 		time.Sleep(rand.N(50 * time.Millisecond))
@@ -45,9 +45,9 @@ func (e *endings) round(l *load) {
 	p.restart()
 }
 
-// TestRounds: 32 clients and 3 watches go through one server over a directory, which ends again
-// and again, mostly without warning. What they were told is what one store would have told them
-// that never ended, and nothing of it is lost in later rounds.
+// TestRounds: 32 clients and 3 watches use one server with a directory, which is stopped repeatedly,
+// mostly without warning. All answers and events are consistent with a store that never stopped, and no
+// write is lost in later rounds.
 func TestRounds(t *testing.T) {
 	p := newProcess(t, 0, t.TempDir())
 	p.restart()

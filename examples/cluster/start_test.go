@@ -8,10 +8,10 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// TestTenAtOnce: ten servers that start at once over an empty store.
-func TestTenAtOnce(t *testing.T) {
+// TestConcurrentStart: ten servers start at the same time with an empty store.
+func TestConcurrentStart(t *testing.T) {
 	etcd := etcdtest.Start(t)
-	servers := overEtcd(t, []string{etcd.Endpoint}, 10)
+	servers := startServers(t, []string{etcd.Endpoint}, 10)
 	require.Len(t, servers, 10)
 	for _, p := range servers {
 		require.Empty(t, p.log.String(), "server %d", p.number)

@@ -14,14 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// state is one object: the value that is there, empty for none, and the newest version it had.
+// state is the state of one object: its value, empty if it does not exist, and its newest version so
+// far.
 type state struct {
 	value   string
 	version uint64
 }
 
-// model is one object that is written and read. A deletion that is unknown to have happened takes
-// effect where it can, or has none: porcupine may put it after everything else.
+// model is the porcupine model of one object. A deletion with an unknown outcome takes effect only if
+// it can: porcupine may order it after everything else.
 var model = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(s, input, _ any) (bool, any) {
@@ -63,7 +64,7 @@ func (s state) write(o operation) (bool, any) {
 	return takes && o.found.Version > s.version, state{o.value, o.found.Version}
 }
 
-// check ends the load, compares everything that was seen, and returns what is left.
+// check ends the load, compares everything that was observed, and returns the final state.
 func (l *load) check() legacy {
 	l.t.Helper()
 	fence := l.fence()
@@ -81,7 +82,7 @@ func (l *load) check() legacy {
 	return left
 }
 
-// checkWatch compares what a watch told with what one told that ran without a disturbance.
+// checkWatch compares the events of a watch with the reference.
 func (l *load) checkWatch(name string, reference []event, w *watcher) {
 	l.t.Helper()
 	for i := range max(len(reference), len(w.seen)) {
@@ -96,7 +97,7 @@ func (l *load) checkWatch(name string, reference []event, w *watcher) {
 	}
 }
 
-// fence ends the load and then the watchers by an object that is the last.
+// fence ends the load and then the watches by creating a last object.
 func (l *load) fence() (version uint64) {
 	l.t.Helper()
 	l.stop()
@@ -117,7 +118,7 @@ func (l *load) fence() (version uint64) {
 	return version
 }
 
-// reference is what a watch tells that runs without a disturbance.
+// reference returns the events of a watch that runs without faults.
 func (l *load) reference() []event {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
@@ -129,12 +130,13 @@ func (l *load) reference() []event {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		require.FailNow(l.t, "a watch does not come to the fence")
+		require.FailNow(l.t, "a watch does not reach the fence")
 	}
 	return w.seen
 }
 
-// checkWrites finds each acknowledged write among the events, and the write of each event.
+// checkWrites checks that each acknowledged write is among the events, and that each event belongs to a
+// write.
 func (l *load) checkWrites(reference []event) {
 	l.t.Helper()
 	written, deleted, mayDelete := map[string]operation{}, map[string]int{}, map[string]int{}
@@ -161,7 +163,7 @@ func (l *load) checkWrites(reference []event) {
 			continue
 		}
 		o, known := written[now.Value]
-		require.True(l.t, known && o.key == now.Name, "nobody has written %+v", now)
+		require.True(l.t, known && o.key == now.Name, "event without a write: %+v", now)
 		require.False(l.t, found[now.Value], "%+v came twice", now)
 		require.True(l.t, o.outcome == unknown || o.found.Version == now.Version, "%+v was told %+v", now, o)
 		require.Equal(l.t, map[bool]string{true: "MODIFIED", false: "ADDED"}[was], e.Type, "%+v", now)
@@ -175,8 +177,8 @@ func (l *load) checkWrites(reference []event) {
 	}
 }
 
-// checkListings compares each list, and one of the end, with the state that the events lead to,
-// and returns what is there at the end.
+// checkListings compares each list, and a list at the end, with the state after the events up to its
+// version. It returns the objects at the end.
 func (l *load) checkListings(reference []event, fence uint64) map[string]object {
 	l.t.Helper()
 	code, answer, err := l.servers[len(l.servers)-1].call(l.t.Context(), "GET", fmt.Sprintf("%s?resourceVersionMatch=Exact&resourceVersion=%d", mapsPath, fence), "")
@@ -193,14 +195,14 @@ func (l *load) checkListings(reference []event, fence uint64) map[string]object 
 			reference = reference[1:]
 		}
 		if x.version < l.base {
-			continue // of before, from a cache
+			continue // a state before the load, from a cache
 		}
 		require.True(l.t, maps.Equal(epochs[x.epoch], x.items), "list of version %d: %v, but there was %v", x.version, x.items, epochs[x.epoch])
 	}
 	return last
 }
 
-// apply makes an event's change to the objects of its epoch and to all.
+// apply applies an event to the objects of its epoch.
 func apply(epochs map[string]map[string]object, e event) {
 	o := e.Object.object()
 	for _, epoch := range []string{o.Epoch, ""} {
@@ -213,8 +215,8 @@ func apply(epochs map[string]map[string]object, e event) {
 	}
 }
 
-// checkLinearizable asks porcupine whether each object behaved as if there were one of it. Of a
-// write without an answer the events tell whether it happened.
+// checkLinearizable checks with porcupine that the operations on each object are linearizable. The
+// events show whether a write without an answer took effect.
 func (l *load) checkLinearizable(reference []event) {
 	l.t.Helper()
 	versions := map[string]uint64{}

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// watcher follows all objects, from the beginning to the fence, on one server after the other.
+// watcher watches all objects, from the beginning to the fence, switching between the servers.
 type watcher struct {
 	*load
 	server  int
-	last    uint64 // the newest version that was told
+	last    uint64 // the newest version received
 	seen    []event
-	resumed []string // from where on, on which server
+	resumed []string // versions at which the watch was resumed, and on which server
 }
 
 func (w *watcher) run() {
@@ -36,18 +36,18 @@ func (w *watcher) run() {
 	}
 }
 
-// take checks the order of versions and keeps what is no bookmark. It returns false at the fence
-// and at an error.
+// take checks the order of versions and records events other than bookmarks. It returns false at the
+// fence and after an error.
 func (w *watcher) take(e event) bool {
 	version := e.Object.version()
 	switch {
 	case e.Type == "BOOKMARK":
 		if version < w.last {
-			w.t.Errorf("a bookmark of %d after %d", version, w.last)
+			w.t.Errorf("bookmark %d after %d", version, w.last)
 		}
 		w.last = version
 		return true
-	case e.Type == "ERROR" && e.Object.Code >= 500: // it may end so: the next one goes on
+	case e.Type == "ERROR" && e.Object.Code >= 500: // a watch may end with this error; the next one continues
 		return true
 	case e.Type == "ERROR":
 		w.t.Errorf("the watch after %d ended: %d %s", w.last, e.Object.Code, e.Object.Text)
@@ -60,7 +60,7 @@ func (w *watcher) take(e event) bool {
 	if e.Object.Metadata.Name == w.fenceName() {
 		return false
 	}
-	if e.Object.Metadata.Labels["epoch"] == "" { // not of the load
+	if e.Object.Metadata.Labels["epoch"] == "" { // not an object of the load
 		return true
 	}
 	w.seen = append(w.seen, e)

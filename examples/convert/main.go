@@ -1,9 +1,9 @@
-// Command convert rewrites manifests to another version of their API, with the conversions of
-// the kinds themselves and without a server.
+// Command convert converts manifests to another version of their API, with the conversions of the kinds
+// and without a server.
 //
 //	go run ./examples/convert -f deploy/ --output-version apps/v1
 //
-// A program with kinds of its own takes package convert, and gives it those.
+// A program with its own kinds uses package convert with these kinds.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// paths are the values of a flag that may be given several times, or with commas.
+// paths is a flag that may be repeated or have several values separated by commas.
 type paths []string
 
 func (p *paths) String() string { return strings.Join(*p, ",") }
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, warnings io.Writ
 		return err
 	}
 	if len(from) == 0 || flags.NArg() > 0 {
-		return errors.New("say what is to be converted: -f FILE, -f DIRECTORY or -f -")
+		return errors.New("no input: use -f FILE, -f DIRECTORY or -f -")
 	}
 	profile := names.Kubernetes
 	if *native {
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, warnings io.Writ
 		return err
 	}
 	c.Form = *form
-	files, err := listed(from, *deep)
+	files, err := listFiles(from, *deep)
 	if err != nil {
 		return err
 	}
@@ -91,10 +91,10 @@ func run(ctx context.Context, args []string, in io.Reader, out, warnings io.Writ
 	return nil
 }
 
-// maxRead is above the size of files that package convert takes.
+// maxRead is larger than the files that package convert accepts.
 const maxRead = 65 << 20
 
-// read returns the manifests of a file.
+// read reads the manifests of a file.
 func read(name string, in io.Reader) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
@@ -107,16 +107,16 @@ func read(name string, in io.Reader) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(in, maxRead))
 }
 
-// writer writes files one after the other, YAML with separators between them.
+// writer writes files one after another, YAML with separators between them.
 type writer struct {
 	out  io.Writer
 	json bool
-	last byte // that was written
+	last byte // last byte that was written
 }
 
 func (w *writer) write(text []byte) error {
 	if w.last != 0 {
-		text = bytes.TrimPrefix(text, []byte("\ufeff")) // which begins a file
+		text = bytes.TrimPrefix(text, []byte("\ufeff")) // a byte order mark at the beginning of a file
 	}
 	if len(text) == 0 {
 		return nil
@@ -132,15 +132,15 @@ func (w *writer) write(text []byte) error {
 	return err
 }
 
-// listed returns the files that paths name; of directories the manifests, in order.
-func listed(from paths, deep bool) (files []string, err error) {
+// listFiles returns the files that paths name; for directories, the manifests in them, in order.
+func listFiles(from paths, deep bool) (files []string, err error) {
 	for _, path := range from {
 		if path == "-" {
 			files = append(files, path)
 			continue
 		}
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			path += string(filepath.Separator) // also where it is a link
+			path += string(filepath.Separator) // also follows a link
 		}
 		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
 			switch {
@@ -155,7 +155,7 @@ func listed(from paths, deep bool) (files []string, err error) {
 			if err != nil {
 				return err
 			}
-			if name == path || info.Mode().IsRegular() { // a pipe that is not named would be waited for
+			if name == path || info.Mode().IsRegular() { // reading a pipe would block, so pipes are read only if they are named
 				files = append(files, name)
 			}
 			return nil

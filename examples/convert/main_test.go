@@ -38,8 +38,9 @@ func TestConvert(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), []string{"-f", filepath.Join(dir, "nothing")}, nil, nil, nil), "nothing")
 }
 
-// TestConvertTells of misspelt versions, and of what servers would not take.
-func TestConvertTells(t *testing.T) {
+// TestConvertReportsErrors: misspelled versions are errors, and objects that a server would reject are
+// warnings.
+func TestConvertReportsErrors(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a.json")
 	require.NoError(t, os.WriteFile(name, []byte(`{"apiVersion":"policy/v1beta1","kind":"PodDisruptionBudget","metadata":{"name":"a"},"spec":{"minAvailable":-1}}`), 0o644))
@@ -50,12 +51,13 @@ func TestConvertTells(t *testing.T) {
 
 	assert.Equal(t, "{\n    \"kind\": \"a\"\n}\n", converted(t, "kind: a", "-f", "-", "-o", "json"))
 	require.ErrorContains(t, run(t.Context(), []string{"-f", name, "-output-version", "polcy/v1"}, nil, &out, &told), `did you mean "policy/v1"?`)
-	require.ErrorContains(t, run(t.Context(), []string{"-f", name, "-o", "xml"}, nil, &out, &told), `neither yaml nor json`)
+	require.ErrorContains(t, run(t.Context(), []string{"-f", name, "-o", "xml"}, nil, &out, &told), `must be yaml, json or empty`)
 	require.ErrorContains(t, run(t.Context(), []string{"-f", "-"}, strings.NewReader("a: 1\na: 2\n"), &out, &told), `-: document 1: line 2: key "a" already set in map`)
 }
 
-// TestConvertDirectory: what is no file there is passed over, as a pipe would be waited for,
-// and the mark at the beginning of a file is none in the middle of what comes out.
+// TestConvertDirectory: entries of a directory other than files are skipped, because reading a pipe
+// would block. The byte order mark of a file is removed, because it is invalid in the middle of the
+// output.
 func TestConvertDirectory(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.yaml", "b.yaml"} {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// runEtcd answers at the client URLs that it is well, until a signal ends it. It stores
-// nothing, so that no other flag means anything to it: all are taken.
+// runEtcd answers health checks at the client URLs until a signal stops it. It stores nothing, so it
+// accepts and ignores all other flags.
 func runEtcd(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -2,11 +2,10 @@ package main
 
 import "strings"
 
-// Flags of the field's kube-apiserver that mean nothing to this one: it has no etcd, no
-// profiles, and measures of its own for what they tune. Those that change who may do what
-// are not among them, and are errors.
+// Flags of kube-apiserver that have no effect here: this server has no etcd and no profiling, and needs
+// no tuning of these parts. Flags that change access control are not in the list; they are errors.
 const (
-	// switches can stand alone.
+	// switches can be given without a value.
 	switches = `
 		aggregator-reject-forwarding-redirect allow-privileged audit-log-batch-throttle-enable audit-log-compress
 		audit-log-truncate-enabled audit-webhook-batch-throttle-enable audit-webhook-truncate-enabled
@@ -16,7 +15,7 @@ const (
 		profiling runtime-config-emulation-forward-compatible service-account-extend-token-expiration
 		shutdown-send-retry-after watch-cache
 	`
-	settings = `
+	valueFlags = `
 		allow-metric-labels allow-metric-labels-manifest apiserver-count audit-log-batch-buffer-size
 		audit-log-batch-max-size audit-log-batch-max-wait audit-log-batch-throttle-burst
 		audit-log-batch-throttle-qps audit-log-format audit-log-mode audit-log-truncate-max-batch-size
@@ -40,19 +39,19 @@ const (
 	`
 )
 
-// absentPlugins are admission plugins of the field's kube-apiserver for what this one does
-// not have: features that are young there, and checks of what only agents of nodes do.
-func absentPlugins() []string {
+// missingPlugins returns the admission plugins of kube-apiserver that this server does not have: they
+// belong to alpha features, or check requests that only kubelets make.
+func missingPlugins() []string {
 	return []string{"ClusterTrustBundleAttest", "NodeDeclaredFeatureValidator", "PodGroupProtection", "PodResizeValidator", "PodTopologyLabels"}
 }
 
-// ignored returns the flags without a meaning, and which of them can stand alone.
+// ignored returns the flags without effect. The value is true if the flag can be given without a value.
 func ignored() map[string]bool {
 	all := map[string]bool{}
 	for name := range strings.FieldsSeq(switches) {
 		all[name] = true
 	}
-	for name := range strings.FieldsSeq(settings) {
+	for name := range strings.FieldsSeq(valueFlags) {
 		all[name] = false
 	}
 	return all

@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 )
 
-// install makes sure that a directory below dir, named by what the executable contains,
-// holds it as kube-apiserver and as etcd, and returns the directory. It appears whole or
-// not at all: any number of processes may do this at a time.
+// install copies the executable as kube-apiserver and as etcd into a directory below dir, unless it is
+// there already, and returns the directory. The directory is named by the digest of the executable and
+// appears complete or not at all, so any number of processes can call install at the same time.
 func install(dir, executable string) (string, error) {
 	sum, err := digest(executable)
 	if err != nil {
@@ -25,13 +25,13 @@ func install(dir, executable string) (string, error) {
 		return "", err
 	}
 	assets := filepath.Join(dir, sum[:16])
-	if !whole(assets, executable) {
+	if !complete(assets, executable) {
 		if err := fill(dir, assets, executable); err != nil {
 			return "", err
 		}
 	}
 	if err := linkKubectl(assets); err != nil {
-		fmt.Fprintln(os.Stderr, "envtest: the tests will not find kubectl:", err)
+		fmt.Fprintln(os.Stderr, "envtest: tests will not find kubectl:", err)
 	}
 	return assets, nil
 }
@@ -49,7 +49,7 @@ func digest(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// binaries are the names under which the executable is installed.
+// binaries returns the names under which the executable is installed.
 func binaries(executable string) []string {
 	ext := filepath.Ext(executable)
 	if ext != ".exe" {
@@ -58,8 +58,8 @@ func binaries(executable string) []string {
 	return []string{"kube-apiserver" + ext, "etcd" + ext}
 }
 
-// whole reports whether a directory has the binaries, none of them cut off.
-func whole(assets, executable string) bool {
+// complete reports whether a directory has the binaries, each with its full size.
+func complete(assets, executable string) bool {
 	want, err := os.Stat(executable)
 	if err != nil {
 		return false
@@ -72,8 +72,8 @@ func whole(assets, executable string) bool {
 	return true
 }
 
-// fill makes a directory with the binaries beside the one that is wanted, and gives it
-// the name. Where another process was faster, its directory stays.
+// fill creates a directory with the binaries next to assets and renames it. If another process was
+// faster, its directory stays.
 func fill(dir, assets, executable string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -93,17 +93,17 @@ func fill(dir, assets, executable string) error {
 	}
 	for _, name := range names[1:] {
 		path := filepath.Join(next, name)
-		if os.Link(first, path) != nil { // not every file system has links
+		if os.Link(first, path) != nil { // not all file systems support links
 			if err := copyFile(path, executable); err != nil {
 				return err
 			}
 		}
 	}
 	err = os.Rename(next, assets)
-	if err == nil || whole(assets, executable) {
+	if err == nil || complete(assets, executable) {
 		return nil
 	}
-	// What is there is not whole: somebody removed a part of it.
+	// The existing directory is incomplete: a file was removed from it.
 	for _, name := range names {
 		if err := os.Rename(filepath.Join(next, name), filepath.Join(assets, name)); err != nil {
 			return fmt.Errorf("%s is damaged: %w", assets, err)
@@ -127,8 +127,8 @@ func copyFile(to, from string) (err error) {
 	return err
 }
 
-// linkKubectl puts the kubectl of the PATH beside the binaries: few tests need one, and
-// those that do look for it there.
+// linkKubectl links the kubectl of the PATH next to the binaries, where the few tests that need it look
+// for it.
 func linkKubectl(assets string) error {
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {
@@ -141,7 +141,7 @@ func linkKubectl(assets string) error {
 	if _, err := os.Stat(link); kubectl == link || err == nil {
 		return nil
 	}
-	_ = os.Remove(link) // one that leads nowhere any more
+	_ = os.Remove(link) // a dangling link
 	if err := os.Symlink(kubectl, link); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}

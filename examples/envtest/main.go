@@ -1,30 +1,29 @@
-// Command envtest stands in for the binaries that envtest of controller-runtime starts, so
-// that the tests of an operator run unmodified:
+// Command envtest replaces the binaries that envtest of controller-runtime starts, so that the tests of
+// an operator run unmodified:
 //
 //	export KUBEBUILDER_ASSETS=$(go run orch.io/controlplane/examples/envtest@latest)
 //	go test ./...
 //
-// It copies itself as kube-apiserver and etcd into a directory of the user's cache, with a
-// link to the kubectl of the PATH if there is one, and prints the directory. Each build has
-// a directory of its own, so that versions do not get into each other's way.
+// It copies itself as kube-apiserver and etcd into a directory of the user's cache, with a link to the
+// kubectl of the PATH if there is one, and prints the directory. Each build has a directory of its own,
+// so that versions do not conflict.
 //
-// As kube-apiserver it is examples/apiserver, in memory and with the controllers that a bare
-// kube-apiserver has. It takes the flags of the real one: what has no meaning here is logged
-// once, what the real one does not know is an error. So are those that would change who may
-// do what: --authentication-config, --authorization-config, --admission-control and
-// --service-account-signing-endpoint. What the tests of a project may change
-// by testEnv.ControlPlane.GetAPIServer().Configure():
+// As kube-apiserver it is examples/apiserver, in memory and with the controllers that kube-apiserver
+// itself contains. It accepts the flags of kube-apiserver: it logs flags that have no effect here once,
+// and rejects flags that kube-apiserver does not have. It also rejects flags that would change access
+// control: --authentication-config, --authorization-config, --admission-control and
+// --service-account-signing-endpoint. Tests can change its settings with
+// testEnv.ControlPlane.GetAPIServer().Configure():
 //
-//	Set("controllers", "*")           // namespaces are emptied, garbage is collected, ...
-//	Append("controllers", "envtest", "garbagecollector") // only that
-//	Set("data-dir", dir)              // what is stored is there again after Stop and Start
+//	Set("controllers", "*")           // also namespace deletion, garbage collection, ...
+//	Append("controllers", "envtest", "garbagecollector") // only garbage collection
+//	Set("data-dir", dir)              // the data survives Stop and Start
 //
-// An object of more than 1.5 MiB is refused as etcd refuses it; Set("max-object-bytes", "0")
-// turns that off. In memory, an object is removed 10 ms after its last write at the earliest, as
-// if an etcd lay between the two: controllers see the deletionTimestamp of a Pod before the Pod
-// is gone.
+// Objects larger than 1.5 MiB are rejected, as by etcd; Set("max-object-bytes", "0") turns that off. In
+// memory, an object is not removed earlier than 10 ms after its last write, as if an etcd lay between
+// the two commits: controllers see the deletionTimestamp of a Pod before the Pod is gone.
 //
-// As etcd it says that it is well and stores nothing.
+// As etcd it answers health checks and stores nothing.
 package main
 
 import (
@@ -42,8 +41,8 @@ func main() {
 	switch strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") {
 	case "kube-apiserver":
 		apiserver.Command{
-			Name: "kube-apiserver", Ignored: ignored(), IgnoredPlugins: absentPlugins(), Quiet: true,
-			End:    5 * time.Second, // envtest waits for 20
+			Name: "kube-apiserver", Ignored: ignored(), IgnoredPlugins: missingPlugins(), Quiet: true,
+			End:    5 * time.Second, // envtest waits 20 seconds
 			Memory: newPaced,
 			Defaults: map[string]string{
 				"data-dir": "", "controllers": "envtest", "authorization-mode": "AlwaysAllow",
@@ -72,7 +71,7 @@ func printAssets(args []string) error {
 		fmt.Fprint(set.Output(), "envtest [--dir DIR] prints a directory with kube-apiserver and etcd, for KUBEBUILDER_ASSETS.\n\nFlags:\n")
 		set.PrintDefaults()
 	}
-	dir := set.String("dir", "", "directory that gets the directory (default: of the user's cache)")
+	dir := set.String("dir", "", "parent of the directory with the binaries (default: the user's cache)")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -82,7 +81,7 @@ func printAssets(args []string) error {
 	if *dir == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
-			return fmt.Errorf("there is no cache for the binaries, name a directory with --dir: %w", err)
+			return fmt.Errorf("no cache directory for the binaries; use --dir: %w", err)
 		}
 		*dir = filepath.Join(cache, "controlplane-envtest")
 	}

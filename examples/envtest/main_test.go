@@ -25,7 +25,7 @@ import (
 
 const asProgram = "ENVTEST_TEST_IS_THE_PROGRAM"
 
-// TestMain lets the tests' binary be the program, under the name it is called by.
+// TestMain makes the test binary act as the program, under the name by which it is called.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is the program under one of its names; what it writes goes to log.
+// program returns a command for the program under one of its names; its standard error goes to log.
 func program(t *testing.T, name string, args ...string) (cmd *exec.Cmd, log *bytes.Buffer) {
 	t.Helper()
 	self, err := os.Executable()
@@ -44,7 +44,7 @@ func program(t *testing.T, name string, args ...string) (cmd *exec.Cmd, log *byt
 	return cmd, log
 }
 
-// start runs a program until the test ends it with stop, and waits until it is well.
+// start runs a program until the test calls stop, and waits until its health check succeeds.
 func start(t *testing.T, url, name string, args ...string) (stop func(), log *bytes.Buffer) {
 	t.Helper()
 	cmd, log := program(t, name, args...)
@@ -71,7 +71,7 @@ func start(t *testing.T, url, name string, args ...string) (stop func(), log *by
 	}, log
 }
 
-// freePort is one that nobody listened at a moment ago, which is how envtest chooses.
+// freePort returns a port that was free a moment ago, which is also how envtest chooses ports.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// TestKubeAPIServer starts the server with what envtest passes, and ends it.
+// TestKubeAPIServer starts the server with the flags that envtest passes, and stops it.
 func TestKubeAPIServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -118,7 +118,7 @@ func TestKubeAPIServer(t *testing.T) {
 		require.NoError(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		res, err := client.Do(r)
-		require.NoError(t, err, "the certificate is that of the directory")
+		require.NoError(t, err, "the server uses the certificate in --cert-dir")
 		defer res.Body.Close()
 		data, err := io.ReadAll(res.Body)
 		require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestKubeAPIServer(t *testing.T) {
 	code, _ = do("DELETE", "/api/v1/namespaces/mine", "")
 	assert.Equal(t, 200, code)
 	code, body = do("GET", "/api/v1/namespaces/mine", "")
-	assert.Equal(t, 200, code, "nobody empties namespaces")
+	assert.Equal(t, 200, code, "the namespace controller does not run")
 	assert.Contains(t, body, "Terminating")
 	template := `{"metadata":{"name":"large"},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"a","args":["` +
 		strings.Repeat("x", 1600<<10) + `"]}]}}}`
@@ -143,17 +143,17 @@ func TestKubeAPIServer(t *testing.T) {
 	assert.Contains(t, body, `"jobs"`)
 	assert.NotContains(t, body, "cronjobs")
 	code, _ = do("GET", "/api/v1/configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "")
-	assert.Equal(t, 422, code, "a gate that the server has is set")
+	assert.Equal(t, 422, code, "the known gate WatchList is turned off")
 	watch, err := client.Get(url + "/api/v1/configmaps?watch=true")
 	require.NoError(t, err)
 	defer watch.Body.Close()
 	stop()
-	assert.Equal(t, 3, strings.Count(log.String(), "\n"), "the flags, the gates and the answer 500: %s", log)
+	assert.Equal(t, 3, strings.Count(log.String(), "\n"), "one line each for the flags, the gates and the answer 500: %s", log)
 	assert.Contains(t, log.String(), `flags="--allow-privileged --etcd-servers --profiling"`)
-	assert.Contains(t, log.String(), `msg="these feature gates have no effect here" gates="A B"`)
+	assert.Contains(t, log.String(), `msg="ignoring unsupported feature gates" gates="A B"`)
 }
 
-func TestFlagsAsWithTheRealOne(t *testing.T) {
+func TestFlagErrorsMatchKubeAPIServer(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string]string{
 		"--no-such-flag":                                      "flag provided but not defined: -no-such-flag",
@@ -172,10 +172,10 @@ func TestFlagsAsWithTheRealOne(t *testing.T) {
 		assert.Contains(t, log.String(), want)
 		assert.Equal(t, 1, strings.Count(log.String(), "\n"), "%s", log)
 	}
-	for arg, want := range map[string]string{ // half of a pair
-		"--tls-cert-file=x":              "--tls-cert-file means nothing without --tls-private-key-file",
-		"--oidc-client-id=x":             "--oidc-client-id means nothing without --oidc-issuer-url",
-		"--kubelet-client-certificate=x": "--kubelet-client-certificate means nothing without --kubelet-client-key",
+	for arg, want := range map[string]string{ // only one flag of a pair
+		"--tls-cert-file=x":              "--tls-cert-file requires --tls-private-key-file",
+		"--oidc-client-id=x":             "--oidc-client-id requires --oidc-issuer-url",
+		"--kubelet-client-certificate=x": "--kubelet-client-certificate requires --kubelet-client-key",
 	} {
 		cmd, log := program(t, "kube-apiserver", "--secure-port=0", arg)
 		require.Error(t, cmd.Run(), arg)
@@ -185,18 +185,18 @@ func TestFlagsAsWithTheRealOne(t *testing.T) {
 		cmd, log := program(t, name, "--help")
 		out, err := cmd.Output()
 		assert.NoError(t, err, name)
-		assert.Contains(t, string(out)+log.String(), name+" [", "it tells its flags")
+		assert.Contains(t, string(out)+log.String(), name+" [", "the help shows the usage")
 	}
 }
 
-// TestWithoutEffect: what the real one takes and what has no effect here is told, and the
+// TestFlagsWithoutEffectAreLogged: flags of kube-apiserver that have no effect here are logged, and the
 // server starts.
-func TestWithoutEffect(t *testing.T) {
+func TestFlagsWithoutEffectAreLogged(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
 	stop, log := start(t, "https://127.0.0.1:"+port+"/healthz", "kube-apiserver", "--secure-port="+port, "--authorization-mode=RBAC",
 		"--audit-log-path="+filepath.Join(t.TempDir(), "log"), "--audit-log-maxsize=1", "--kubelet-preferred-address-types=InternalIP",
-		"", // a template that comes to nothing
+		"", // a template that expands to nothing
 		"--disable-admission-plugins=PodTopologyLabels,ServiceAccount", "--enable-admission-plugins=PodResizeValidator,NodeRestriction",
 		"--runtime-config=api/beta=false,resource.k8s.io/v1beta1=false,batch/v2alpha1=true", "--apiserver-count=1", "")
 	stop()
@@ -205,7 +205,7 @@ func TestWithoutEffect(t *testing.T) {
 	assert.Contains(t, log.String(), `versions="batch/v2alpha1 resource.k8s.io/v1beta1"`)
 	assert.Equal(t, 2, strings.Count(log.String(), "\n"), "%s", log)
 	for _, p := range plugins.Table() {
-		assert.NotContains(t, absentPlugins(), p.Name)
+		assert.NotContains(t, missingPlugins(), p.Name)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestEtcd(t *testing.T) {
 	assert.Empty(t, log.String())
 }
 
-// TestInstall has many processes make one directory, and more if the program differs.
+// TestInstall: many processes create one directory, and another program gets another directory.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cache")
@@ -251,7 +251,7 @@ func TestInstall(t *testing.T) {
 	holds(made[0], "one")
 	list, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	assert.Len(t, list, 1, "nothing else is left: %v", list)
+	assert.Len(t, list, 1, "unexpected files: %v", list)
 
 	require.NoError(t, os.Remove(filepath.Join(made[0], "etcd")))
 	again, err := install(dir, executable)
@@ -267,7 +267,7 @@ func TestInstall(t *testing.T) {
 	holds(made[0], "one")
 }
 
-// TestAssets prints one line, the directory, which can be run.
+// TestAssets: the program prints one line, the directory, whose binaries run.
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,22 +9,22 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// removalPace is the shortest time between the last write of a record and its removal. An
-// etcd needs about half of that for each commit.
+// removalPace is the minimal time between the last write of a record and its removal. An etcd needs
+// about half of that for each commit.
 const removalPace = 10 * time.Millisecond
 
 // paced is a store in memory that removes no record within removalPace of its last write.
 //
-// A Pod without a node is deleted by two commits: the first one sets deletionTimestamp, the
-// second one removes the Pod. Controllers that act on the first one read the Pod from their
-// cache, and tests expect that they find it there. They do if an etcd lies between the
-// commits; without the pace both reach a cache together.
+// A Pod without a node is deleted by two commits: the first sets deletionTimestamp, the second removes
+// the Pod. Controllers that react to the first commit read the Pod from their cache, and tests expect
+// that it is there. With an etcd between the commits it is; without the delay, both commits reach the
+// cache together.
 type paced struct {
 	*memstore.Store
 
 	mu     sync.Mutex
-	last   map[string]time.Time // when the keys of recent were last written
-	recent []keyWrite           // in order of time, those within removalPace
+	last   map[string]time.Time // guarded by mu: the time of the last write of each key in recent
+	recent []keyWrite           // guarded by mu: the writes within removalPace, in order of time
 }
 
 type keyWrite struct {
@@ -47,12 +47,12 @@ func (p *paced) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	}
 	revision, err := p.Store.Commit(ctx, ws...)
 	if err == nil {
-		p.note(ws)
+		p.record(ws)
 	}
 	return revision, err
 }
 
-// untilRemoval returns how long a commit has to wait because of the keys that it deletes.
+// untilRemoval returns how long a commit must wait because of the keys that it deletes.
 func (p *paced) untilRemoval(ws []storage.Write) (wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,8 +64,8 @@ func (p *paced) untilRemoval(ws []storage.Write) (wait time.Duration) {
 	return wait
 }
 
-// note remembers the keys that a commit wrote, and forgets those written before removalPace.
-func (p *paced) note(ws []storage.Write) {
+// record notes the keys that a commit wrote, and forgets writes older than removalPace.
+func (p *paced) record(ws []storage.Write) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()

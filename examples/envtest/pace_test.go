@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestRemovalWaitsForReadersOfTheLastWrite checks that a client that is told of a write has
-// time to read the record before it is removed, as with an etcd.
+// TestRemovalWaitsForReadersOfTheLastWrite: a client that receives the event of a write has time to
+// read the record before it is removed, as with an etcd.
 func TestRemovalWaitsForReadersOfTheLastWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,18 +30,18 @@ func TestRemovalWaitsForReadersOfTheLastWrite(t *testing.T) {
 		}()
 		synctest.Wait()
 		got, err := s.Get(t.Context(), "pod", 0)
-		require.NoError(t, err, "the record is there after its last write")
+		require.NoError(t, err, "the record was removed too early")
 		assert.Equal(t, "ends", string(got.Value))
 		_, err = s.Commit(t.Context(), storage.Write{Key: "other", Value: []byte("x")})
-		require.NoError(t, err, "other commits go on")
+		require.NoError(t, err, "other commits do not wait")
 		require.NoError(t, <-removed)
 		_, err = s.Get(t.Context(), "pod", 0)
 		require.ErrorIs(t, err, storage.ErrNotFound)
 	})
 }
 
-// TestRemovalOfOlderRecordsDoesNotWait checks that the pace holds for fresh records alone, and
-// that the store remembers no others.
+// TestRemovalOfOlderRecordsDoesNotWait: only recently written records delay their removal, and the
+// store remembers no others.
 func TestRemovalOfOlderRecordsDoesNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,10 +1,9 @@
-// Package harness is a small controller and its tests, which need nothing but
-// servertest: no binaries, no sockets, no client library.
+// Package harness is a small controller and its tests, which only need servertest: no binaries, no
+// sockets, no client library.
 //
-// The controller answers every Greeting with a ConfigMap that holds its text and
-// that goes when the Greeting goes. The tests show a server for each test, forks
-// of one that was filled, waiting for the controllers, and hours that pass
-// at once.
+// The controller creates a ConfigMap with the text of each Greeting. It is deleted with the Greeting.
+// The tests show a server for each test, forks of a prepared server, waiting for controllers, and hours
+// that pass in no time.
 package harness
 
 import (
@@ -18,14 +17,14 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Greeting says whom to greet.
+// Greeting names a person to greet.
 type Greeting struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
 	Whom            string `json:"whom" schema:"required,maxLength=40"`
 }
 
-// Greetings and configMaps name the types that the controller works with.
+// Greetings and configMaps describe the types that the controller uses.
 var (
 	Greetings  = meta.GroupResource{Group: "example.com", Resource: "greetings"}
 	configMaps = meta.GroupResource{Resource: "configmaps"}
@@ -37,8 +36,8 @@ func Register(b *server.Builder) {
 	b.Controllers = append(b.Controllers, Controller())
 }
 
-// Controller is the controller as a controller of the server: it is called with the
-// key of every Greeting and ConfigMap that changed, and again after an error.
+// Controller returns the controller for a server: it is called with the key of every Greeting and
+// ConfigMap that changed, and again after an error.
 func Controller() client.Controller {
 	return client.Controller{
 		Name: "greetings", Types: []meta.GroupResource{Greetings, configMaps},
@@ -52,7 +51,7 @@ func reconcile(ctx context.Context, c client.Client, name string) (time.Duration
 	key := meta.Key{Namespace: namespace, Name: name}
 	greeting, err := c.Get(ctx, Greetings, key)
 	if meta.IsNotFound(err) {
-		return 0, nil // the garbage collector removes what it owned
+		return 0, nil // the garbage collector removes the ConfigMap
 	}
 	if err != nil {
 		return 0, err

@@ -43,9 +43,9 @@ func TestGreetingMakesConfigMap(t *testing.T) {
 	require.Equal(t, "hello world", text(t, s, "a"))
 }
 
-// TestFromOneState fills one server and gives each sub-test a fork of it: they
-// run side by side and do not see each other.
-func TestFromOneState(t *testing.T) {
+// TestForksAreIndependent fills one server and gives each subtest a fork of it. The forks run in
+// parallel and do not see each other's changes.
+func TestForksAreIndependent(t *testing.T) {
 	t.Parallel()
 	seeded := servertest.New(t, Register)
 	for i := range 20 {
@@ -80,9 +80,9 @@ func TestFromOneState(t *testing.T) {
 	})
 }
 
-// TestHoursAtOnce runs in a bubble whose clock jumps when all wait: an event
-// written now is gone after an hour that takes no time.
-func TestHoursAtOnce(t *testing.T) {
+// TestEventExpiresAfterAnHour runs with a fake clock, which jumps when all goroutines wait: an event
+// expires after an hour, without a real delay.
+func TestEventExpiresAfterAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t, Register)
 		events := meta.GroupResource{Resource: "events"}

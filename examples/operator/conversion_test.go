@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// Buoy is the hub, and stored.
+// Buoy is the hub version, which is stored.
 type Buoy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -27,7 +27,7 @@ func (*Buoy) Hub() {}
 
 func (b *Buoy) DeepCopyObject() runtime.Object { c := *b; return &c }
 
-// OldBuoy is the spoke.
+// OldBuoy is the spoke version.
 type OldBuoy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -48,7 +48,8 @@ func (b *OldBuoy) ConvertFrom(hub conversion.Hub) error {
 	return nil
 }
 
-// TestConversionOfControllerRuntime: a hub and a spoke of controller-runtime, in process.
+// TestConversionOfControllerRuntime: the conversion webhook of controller-runtime, with a hub and a
+// spoke, runs in process.
 func TestConversionOfControllerRuntime(t *testing.T) {
 	crd := fstest.MapFS{"buoys.yaml": {Data: []byte(`
 apiVersion: apiextensions.k8s.io/v1

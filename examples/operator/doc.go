@@ -1,10 +1,8 @@
-// Package operator is a small operator written with controller-runtime, and its
-// tests against a server in the test's process, where envtest would stand
-// otherwise.
+// Package operator is a small operator written with controller-runtime. Its tests use a server in the
+// process of the test instead of envtest.
 //
-// A Fleet asks for a number of Ships. The reconciler keeps the ships with
-// server-side apply, as their owner, tells how many there are in the fleet's
-// status, and keeps the fleet until its finalizer has seen the ships gone. Fleet
-// is a kind from a Go struct; Ship comes from a definition in crds. Webhooks of
-// controller-runtime fill in and check them, by the configurations in config/webhook.
+// A Fleet requests a number of Ships. The reconciler creates the ships with server-side apply and owns
+// them, writes their number to the status of the fleet, and keeps the fleet with a finalizer until its
+// ships are gone. Fleet is defined by a Go struct, Ship by a definition in crds. Webhooks of
+// controller-runtime set defaults and validate, as configured in config/webhook.
 package operator

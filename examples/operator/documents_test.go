@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/examples/internal/documents"
 )
 
-// TestGoOfDocumentsCompiles compiles what documents show with packages of Kubernetes.
+// TestGoOfDocumentsCompiles compiles the Go code in documents that uses packages of Kubernetes.
 func TestGoOfDocumentsCompiles(t *testing.T) {
 	all, err := documents.Read("../..")
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// assets builds the stand-in for envtest's binaries and returns their directory, as
+// assets builds the replacement of envtest's binaries and returns their directory, as
 // KUBEBUILDER_ASSETS=$(go run ./examples/envtest) does.
 func assets(t *testing.T) string {
 	t.Helper()
@@ -43,8 +43,8 @@ func captained(name, captain string) *unstructured.Unstructured {
 	}}
 }
 
-// TestEnvtest is a suite as operators have it, with envtest's own Environment: it installs
-// definitions and webhooks, adds users, and can be started again.
+// TestEnvtest is a typical suite of an operator with envtest's own Environment: it installs definitions
+// and webhooks, adds users, and is started twice.
 func TestEnvtest(t *testing.T) {
 	env := &envtest.Environment{
 		BinaryAssetsDirectory: assets(t), CRDDirectoryPaths: []string{"crds"}, ErrorIfCRDPathMissing: true,
@@ -52,7 +52,7 @@ func TestEnvtest(t *testing.T) {
 	}
 	data := t.TempDir()
 	env.ControlPlane.GetAPIServer().Configure().Set("data-dir", data)
-	for range 2 { // the second start finds what the first one stored
+	for range 2 { // the second start finds the data of the first
 		startEnvtest(t, env)
 	}
 }
@@ -74,7 +74,7 @@ func startEnvtest(t *testing.T, env *envtest.Environment) {
 	defer cancel()
 
 	hooks := &env.WebhookInstallOptions
-	again := true // the name of a controller is one process's alone
+	again := true // otherwise the name of a controller must be unique in the process
 	m, err := ctrl.NewManager(config, ctrl.Options{
 		Controller: ctrlconfig.Controller{SkipNameValidation: &again},
 		Scheme:     clientgoscheme.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
@@ -109,7 +109,7 @@ func startEnvtest(t *testing.T, env *envtest.Environment) {
 	case name := <-sailed:
 		assert.Equal(t, "pequod", name)
 	case <-ctx.Done():
-		require.FailNow(t, "nothing was reconciled")
+		require.FailNow(t, "no reconciliation within two minutes")
 	}
 
 	user, err := env.AddUser(envtest.User{Name: "jane", Groups: []string{"devs"}}, nil)

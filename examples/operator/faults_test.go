@@ -10,17 +10,17 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestFaults: whatever goes wrong on the way, the fleet has its ships in the end, each of
-// them once. That the fault did happen, Times sees to.
+// TestFaults: with each fault, the fleet finally has each of its ships exactly once. Times checks that
+// the fault was injected.
 func TestFaults(t *testing.T) {
 	on := servertest.On
 	for name, rule := range map[string]servertest.Rule{
-		"a status that somebody else wrote":       on("patch", "fleets", "status").Times(3).With(servertest.Conflict),
-		"a ship that cannot be made":              on("apply", "ships").Times(2).With(servertest.InternalError),
-		"a ship whose answer is lost":             on("apply", "ships").Named("armada-1").Times(1).With(servertest.LoseResponse),
-		"a finalizer whose answer is lost":        on("update", "fleets").Times(1).With(servertest.LoseResponse),
-		"an informer's list that is refused":      on("list", "ships").Times(1).With(servertest.Unavailable),
-		"a watch that the server has no past for": on("watch", "ships").Times(1).With(servertest.Expired),
+		"conflict on the status":                     on("patch", "fleets", "status").Times(3).With(servertest.Conflict),
+		"error on the creation of a ship":            on("apply", "ships").Times(2).With(servertest.InternalError),
+		"lost answer to the creation of a ship":      on("apply", "ships").Named("armada-1").Times(1).With(servertest.LoseResponse),
+		"lost answer to the update of the finalizer": on("update", "fleets").Times(1).With(servertest.LoseResponse),
+		"unavailable list of an informer":            on("list", "ships").Times(1).With(servertest.Unavailable),
+		"expired watch":                              on("watch", "ships").Times(1).With(servertest.Expired),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,8 +38,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestCutAndCrash: the operator goes on where its watches break off, and where the server
-// itself is killed and comes back.
+// TestCutAndCrash: the operator continues after its watches were cut and after the server was killed
+// and restarted.
 func TestCutAndCrash(t *testing.T) {
 	for name, disturb := range map[string]func(*servertest.Server){
 		"watches are cut": func(s *servertest.Server) { require.Positive(t, s.Cut(servertest.On("watch", "*"))) },

@@ -6,17 +6,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of the operator's kinds.
+// GroupVersion is the group and version of the operator's kinds.
 var GroupVersion = schema.GroupVersion{Group: "sea.example.com", Version: "v1"}
 
-// AddToScheme makes the operator's kinds known to a client.
+// AddToScheme registers the operator's kinds.
 func AddToScheme(s *runtime.Scheme) {
 	s.AddKnownTypes(GroupVersion, &Fleet{}, &FleetList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 }
 
-// Fleet asks for ships. The same type tells the server the shape of the kind
-// and the client how to read it.
+// Fleet requests ships. The same type defines the schema of the kind for the server, and decodes its
+// objects in the client.
 type Fleet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -24,13 +24,13 @@ type Fleet struct {
 	Status            FleetStatus `json:"status,omitempty"`
 }
 
-// FleetSpec is what is asked for.
+// FleetSpec is the desired state.
 type FleetSpec struct {
 	Ships int32  `json:"ships" schema:"min=0,max=100"`
 	Flag  string `json:"flag,omitempty" schema:"default=white,enum=white|black"`
 }
 
-// FleetStatus is what is there.
+// FleetStatus is the observed state.
 type FleetStatus struct {
 	Ships      int32              `json:"ships,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty" schema:"listType=map,listMapKeys=type"`

@@ -16,10 +16,10 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-var many = flag.Int("many", 8, "how many tests TestSideBySide has; -parallel says how many of them run at a time")
+var many = flag.Int("many", 8, "number of tests in TestSideBySide; -parallel sets how many run at a time")
 
-// TestSideBySide has tests that run at the same time, each with a server, definitions,
-// webhooks and a manager of its own. The log tells what they took:
+// TestSideBySide runs tests in parallel, each with its own server, definitions, webhooks and manager.
+// The log shows the time and memory:
 //
 //	go test -run TestSideBySide -v -many 200 -parallel 200
 func TestSideBySide(t *testing.T) {
@@ -44,7 +44,7 @@ func TestSideBySide(t *testing.T) {
 	t.Logf("%d tests took %v, with %s of memory at most", *many, time.Since(begun).Round(time.Millisecond), peak())
 }
 
-// peak is the most memory that the process had, where the system tells it.
+// peak returns the peak memory of the process, if the system reports it.
 func peak() string {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

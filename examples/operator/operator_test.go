@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newServer starts a server with both kinds: what envtest's Environment is
-// elsewhere.
+// newServer starts a server with both kinds, as envtest's Environment does.
 func newServer(t *testing.T) *servertest.Server {
 	t.Helper()
 	ships, err := registry.FromCRDDir(os.DirFS("crds"))
@@ -42,7 +41,7 @@ func newServer(t *testing.T) *servertest.Server {
 	})
 }
 
-// startManager runs the operator against a server until the test ends.
+// startManager runs the operator with a server until the test ends.
 func startManager(t *testing.T, s *servertest.Server) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -74,7 +73,7 @@ func newFleet(name string, ships int32) *Fleet {
 	return &Fleet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: FleetSpec{Ships: ships}}
 }
 
-// complete waits until a fleet has the ships it asks for.
+// complete waits until a fleet has the requested ships.
 func complete(t *testing.T, ctx context.Context, c client.Client, fleet *Fleet) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -108,7 +107,7 @@ func TestReconcile(t *testing.T) {
 	require.Equal(t, "nobody", captain, "the default of the definition")
 	require.True(t, metav1.IsControlledBy(first, fleet))
 
-	// Somebody else's field stays through what the operator applies.
+	// Fields of other managers survive the apply of the operator.
 	require.NoError(t, c.Patch(ctx, first, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"captain":"ahab"}}`))))
 	require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(fleet), fleet))
 	fleet.Spec.Ships, fleet.Spec.Flag = 2, "black"
@@ -118,7 +117,7 @@ func TestReconcile(t *testing.T) {
 	require.Equal(t, map[string]any{"captain": "ahab", "flag": "black"}, first.Object["spec"])
 	require.True(t, apierrors.IsNotFound(c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "armada-2"}, newShip())))
 
-	// A ship that is lost is built again.
+	// A deleted ship is created again.
 	require.NoError(t, c.Delete(ctx, first))
 	lost := first.GetUID()
 	require.Eventually(t, func() bool {
@@ -143,8 +142,8 @@ func TestFinalizer(t *testing.T) {
 	require.Empty(t, list.Items)
 }
 
-// TestGarbageCollection has no operator: what an owner leaves behind goes
-// without one. In envtest it would stay.
+// TestGarbageCollection: dependents of a deleted owner are removed without an operator. In envtest they
+// would stay.
 func TestGarbageCollection(t *testing.T) {
 	ctx := patience(t)
 	s := newServer(t)
@@ -162,8 +161,8 @@ func TestGarbageCollection(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// TestRefusals shows that both kinds are checked by the server.
-func TestRefusals(t *testing.T) {
+// TestServerValidatesBothKinds: the server rejects invalid objects of both kinds.
+func TestServerValidatesBothKinds(t *testing.T) {
 	ctx := patience(t)
 	c := startManager(t, newServer(t))
 	require.True(t, apierrors.IsInvalid(c.Create(ctx, newFleet("too-many", 101))))

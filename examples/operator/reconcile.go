@@ -18,10 +18,10 @@ const Finalizer = "sea.example.com/ships"
 
 const manager = "fleet-operator"
 
-// Reconciler makes fleets so.
+// Reconciler reconciles fleets.
 type Reconciler struct{ client.Client }
 
-// SetupWithManager has a manager run the reconciler.
+// SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 	r.Client = m.GetClient()
 	skip := true // several managers in one process may have the same controller
@@ -63,10 +63,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			}
 		}
 	}
-	return ctrl.Result{}, r.tell(ctx, fleet, len(ships))
+	return ctrl.Result{}, r.updateStatus(ctx, fleet, len(ships))
 }
 
-// ships returns the ships of a fleet by name, as the cache has them.
+// ships returns the ships of a fleet by name, from the cache.
 func (r *Reconciler) ships(ctx context.Context, fleet *Fleet) (map[string]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(GroupVersion.WithKind("ShipList"))
@@ -91,7 +91,7 @@ func wanted(fleet *Fleet, name string) bool {
 	return false
 }
 
-// build applies what the operator has to say about one ship.
+// build applies the desired state of one ship.
 func (r *Reconciler) build(ctx context.Context, fleet *Fleet, i int32) error {
 	ship := newShip()
 	ship.SetName(shipName(fleet, i))
@@ -106,7 +106,8 @@ func (r *Reconciler) build(ctx context.Context, fleet *Fleet, i int32) error {
 	return r.Apply(ctx, client.ApplyConfigurationFromUnstructured(ship), client.FieldOwner(manager))
 }
 
-// sink removes the ships of a fleet that is going, and then lets it go.
+// sink deletes the ships of a fleet that is being deleted, and removes the finalizer when they are
+// gone.
 func (r *Reconciler) sink(ctx context.Context, fleet *Fleet, ships map[string]*unstructured.Unstructured) error {
 	for _, ship := range ships {
 		if err := client.IgnoreNotFound(r.Delete(ctx, ship)); err != nil {
@@ -119,8 +120,8 @@ func (r *Reconciler) sink(ctx context.Context, fleet *Fleet, ships map[string]*u
 	return client.IgnoreNotFound(r.Update(ctx, fleet))
 }
 
-// tell writes the status.
-func (r *Reconciler) tell(ctx context.Context, fleet *Fleet, n int) error {
+// updateStatus writes the status.
+func (r *Reconciler) updateStatus(ctx context.Context, fleet *Fleet, n int) error {
 	before := fleet.DeepCopyObject().(*Fleet)
 	fleet.Status.Ships = int32(n)
 	complete := metav1.Condition{Type: "Complete", Status: metav1.ConditionFalse, Reason: "Building", ObservedGeneration: fleet.Generation}

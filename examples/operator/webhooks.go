@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Webhooks returns the operator's webhooks, at the paths that config/webhook has.
+// Webhooks returns the operator's webhooks, at the paths in config/webhook.
 func Webhooks(scheme *runtime.Scheme) http.Handler {
 	s := webhook.NewServer(webhook.Options{})
 	s.Register("/mutate-sea-example-com-v1-fleet", admission.WithDefaulter(scheme, fleetDefaulter{}))
@@ -21,7 +21,7 @@ func Webhooks(scheme *runtime.Scheme) http.Handler {
 	return s.WebhookMux()
 }
 
-// fleetDefaulter gives fleets one ship at least.
+// fleetDefaulter sets the number of ships to 1 if it is 0.
 type fleetDefaulter struct{}
 
 func (fleetDefaulter) Default(_ context.Context, f *Fleet) error {
@@ -29,7 +29,7 @@ func (fleetDefaulter) Default(_ context.Context, f *Fleet) error {
 	return nil
 }
 
-// podDefaulter lets pods run ashore only.
+// podDefaulter restricts pods to nodes ashore.
 type podDefaulter struct{}
 
 func (podDefaulter) Default(_ context.Context, p *corev1.Pod) error {
@@ -39,7 +39,7 @@ func (podDefaulter) Default(_ context.Context, p *corev1.Pod) error {
 	return nil
 }
 
-// shipValidator keeps pirates out, and lets none go who is still at sea.
+// shipValidator rejects pirates, and the deletion of ships at sea.
 type shipValidator struct{}
 
 func (shipValidator) ValidateCreate(_ context.Context, s *unstructured.Unstructured) (admission.Warnings, error) {

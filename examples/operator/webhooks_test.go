@@ -22,8 +22,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestWebhooks: controller-runtime's webhook server, in the process by one line from the
-// operator's manifests, and over TLS.
+// TestWebhooks: the webhook server of controller-runtime works in process, installed by one line from
+// the operator's manifests, and over TLS.
 func TestWebhooks(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
@@ -42,8 +42,7 @@ func TestWebhooks(t *testing.T) {
 	})
 }
 
-// installRemote creates the configurations with the URL of a server in place of the
-// service.
+// installRemote creates the configurations with the URL of a server instead of the service.
 func installRemote(t *testing.T, s *servertest.Server, scheme *runtime.Scheme, remote *httptest.Server) {
 	t.Helper()
 	text, err := os.ReadFile("config/webhook/manifests.yaml")
@@ -67,7 +66,7 @@ func installRemote(t *testing.T, s *servertest.Server, scheme *runtime.Scheme, r
 	}
 }
 
-// warnings keep what the server warned of.
+// warnings collects the warnings of the server.
 type warnings []string
 
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { *w = append(*w, text) }

@@ -1,6 +1,5 @@
-// Command quickstart is a server with a kind of its own and a client of it, in one process:
-// it makes a Widget, makes it red, is refused blue, and deletes it; meanwhile a watch tells
-// what happens.
+// Command quickstart runs a server with a custom kind and a client of it in one process. The client
+// creates a Widget, makes it red, tries an invalid color and deletes it; a watch prints the changes.
 //
 //	go run ./examples/quickstart
 package main
@@ -19,7 +18,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Widget is the kind: a plain struct, no generated code.
+// Widget is the kind: a plain struct, without generated code.
 type Widget struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -40,7 +39,7 @@ func run(ctx context.Context, out io.Writer) error {
 	widget := registry.Of(registry.Definition[Widget]{Group: "example.com", Version: "v1", Scope: registry.Cluster})
 	b := &server.Builder{Authorizer: auth.AllowAll}
 	b.Register(widget)
-	s, err := b.Build(ctx) // an http.Handler; to serve others, mount it on a listener
+	s, err := b.Build(ctx) // an http.Handler; mount it on a listener to serve other processes
 	if err != nil {
 		return err
 	}
@@ -48,13 +47,13 @@ func run(ctx context.Context, out io.Writer) error {
 	return errors.Join(tour(ctx, widgets, out), s.Shutdown(ctx))
 }
 
-// tour is the same for a server elsewhere, with a client.Conn that says where.
+// tour also works with a remote server, with a client.Conn for its URL.
 func tour(ctx context.Context, widgets *client.Objects[Widget], out io.Writer) error {
 	for e, err := range widgets.Watch(ctx, "") {
 		if err != nil {
 			return err
 		}
-		if e.Type == client.Synced { // what was there is told; now something happens
+		if e.Type == client.Synced { // the initial objects are complete; now changes follow
 			if err := change(ctx, widgets, out); err != nil {
 				return err
 			}

@@ -1,5 +1,5 @@
-// Command readmodel serves an API of another shape over the store of an API server:
-// GET /rooms/attic answers with the lamps of a room, and goes on with a line for each change.
+// Command readmodel serves another API on the store of an API server: GET /rooms/attic returns the
+// lamps of a room, followed by a line for each change.
 package main
 
 import (
@@ -20,12 +20,12 @@ type lamp struct {
 
 func decode(r storage.Record) *lamp {
 	var object struct{ Spec struct{ Room, State string } }
-	// The record is the validated object and a line of the server's own behind it.
+	// The record is the validated object, followed by a line for the server's own use.
 	_ = json.NewDecoder(bytes.NewReader(r.Value)).Decode(&object)
 	return &lamp{watch.Record(r), object.Spec.Room, object.Spec.State}
 }
 
-// rooms returns the read model. Readers of a room wait for changes in that room only.
+// rooms returns the handler of the read model. Readers of a room only wait for changes in that room.
 func rooms(caches *watch.CacheSet[*lamp]) http.Handler {
 	lamps := caches.Cache("lamps.example.com/")
 	lamps.SetTopics(func(topics []watch.Topic, l *lamp) ([]watch.Topic, bool) {
@@ -45,7 +45,7 @@ func rooms(caches *watch.CacheSet[*lamp]) http.Handler {
 			_ = http.NewResponseController(w).Flush()
 			events, err := cursor.Next(r.Context())
 			if err != nil {
-				return // the reader has gone, or was too slow and asks again
+				return // the reader is gone or was too slow; it can repeat the request
 			}
 			for _, ev := range events {
 				if ev.New == nil {

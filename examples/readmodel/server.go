@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// run calls serve with an API server and the read model over its store.
+// run calls serve with an API server and the read model on its store.
 func run(ctx context.Context, store storage.Backend, serve func(*server.Server, http.Handler) error) error {
 	b := &server.Builder{Authorizer: auth.AllowAll, Storage: store}
 	b.Register(lampKind)

@@ -15,8 +15,8 @@ import (
 	"orch.io/controlplane/examples/sqlstore"
 )
 
-// held begins a transaction that executes a statement, and returns a function that ends it.
-func held(t *testing.T, o sqlstore.Options, statement string) (release func()) {
+// lockWith begins a transaction that executes a statement, and returns a function that ends it.
+func lockWith(t *testing.T, o sqlstore.Options, statement string) (release func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), o.Postgres)
 	require.NoError(t, err)
@@ -43,21 +43,22 @@ func waitForLocks(t *testing.T, o sqlstore.Options, n int) {
 	}, 30*time.Second, time.Millisecond)
 }
 
-// TestAcceptWhileLossIsWritten checks that a store that finds a loss before Accept does not report it after Accept.
+// TestAcceptWhileLossIsWritten: a store that finds a loss before Accept does not report it after
+// Accept.
 func TestAcceptWhileLossIsWritten(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	s := openAt(t, o)
 	put(t, s, "a", "1")
 	put(t, s, "a", "2")
-	release := held(t, o, `SELECT FROM state FOR UPDATE`)
+	release := lockWith(t, o, `SELECT FROM state FOR UPDATE`)
 	accepted, found := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := sqlstore.Accept(t.Context(), o)
 		accepted <- err
 	}()
 	waitForLocks(t, o, 1)
-	sqlstore.Show(s, 2) // other ids than the commits have
+	sqlstore.Show(s, 2) // these are not the IDs of the commits
 	go func() {
 		_, err := s.Get(t.Context(), "a", 0)
 		found <- err
@@ -71,14 +72,14 @@ func TestAcceptWhileLossIsWritten(t *testing.T) {
 	put(t, next, "a", "3")
 }
 
-// TestAcceptWhileCompacting checks that Accept waits for a compaction and that neither ends in a deadlock.
+// TestAcceptWhileCompacting: Accept waits for a running compaction, and there is no deadlock.
 func TestAcceptWhileCompacting(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	s := openAt(t, o)
 	put(t, s, "a", "1")
 	newest := put(t, s, "a", "2")
-	release := held(t, o, `SELECT FROM records FOR UPDATE`)
+	release := lockWith(t, o, `SELECT FROM records FOR UPDATE`)
 	compacted, accepted := make(chan error, 1), make(chan error, 1)
 	go func() { compacted <- s.Compact(t.Context(), newest) }()
 	waitForLocks(t, o, 1)
@@ -92,7 +93,7 @@ func TestAcceptWhileCompacting(t *testing.T) {
 	require.NoError(t, <-compacted)
 }
 
-// TestAcceptWithoutStore checks that Accept refuses a database without a store and leaves it as it was.
+// TestAcceptWithoutStore: Accept fails for a database without a store, and does not change it.
 func TestAcceptWithoutStore(t *testing.T) {
 	t.Parallel()
 	t.Run("PostgreSQL", func(t *testing.T) {
@@ -100,7 +101,7 @@ func TestAcceptWithoutStore(t *testing.T) {
 		o := empty(t)
 		for range 2 {
 			_, err := sqlstore.Accept(t.Context(), o)
-			require.ErrorContains(t, err, "there is no store")
+			require.ErrorContains(t, err, "the database has no store")
 		}
 	})
 	file := filepath.Join(t.TempDir(), "data.db")
@@ -116,7 +117,7 @@ func TestAcceptWithoutStore(t *testing.T) {
 	before, err := os.ReadFile(file)
 	require.NoError(t, err)
 	_, err = sqlstore.Accept(t.Context(), sqlstore.Options{File: file})
-	require.ErrorContains(t, err, "there is no store")
+	require.ErrorContains(t, err, "the database has no store")
 	after, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, before, after)

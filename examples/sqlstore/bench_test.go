@@ -10,8 +10,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// BenchmarkCommit is 64 writers of keys of their own, each commit on the disk before it
-// is acknowledged.
+// BenchmarkCommit measures durable commits of 64 writers, each with its own keys.
 func BenchmarkCommit(b *testing.B) {
 	s := open(b, b.TempDir(), forever)
 	value, n := make([]byte, 1<<10), atomic.Int64{}

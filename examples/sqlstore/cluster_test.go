@@ -23,17 +23,17 @@ import (
 	"orch.io/controlplane/examples/sqlstore"
 )
 
-// cluster is a PostgreSQL server with a directory of its own, as processes that can be killed
-// and started again. It listens on a socket in that directory alone.
+// cluster is a PostgreSQL server in a directory of its own, whose processes can be killed and started
+// again. It listens only on a socket in that directory.
 type cluster struct {
 	dir  string
 	args []string
 	cmd  *exec.Cmd
-	exit chan struct{} // closed when cmd has ended
+	exit chan struct{} // closed after cmd has exited
 }
 
-// programs returns the directory of PostgreSQL's programs: as the path has them, or
-// else where Debian puts them.
+// programs returns the directory of the PostgreSQL programs: found in PATH, or else where Debian
+// installs them.
 var programs = sync.OnceValues(func() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -48,8 +48,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 })
 
-// needPostgres skips a test where there is no PostgreSQL, but where a whole set of tests is
-// expected to run.
+// needPostgres skips the test if PostgreSQL is not installed, unless all tests are required to run.
 func needPostgres(t testing.TB) {
 	t.Helper()
 	if _, err := programs(); err != nil {
@@ -60,7 +59,7 @@ func needPostgres(t testing.TB) {
 	}
 }
 
-// unprivileged lets a command run as a user whom PostgreSQL takes: root it refuses.
+// unprivileged makes a command run as an unprivileged user, because PostgreSQL refuses to run as root.
 func unprivileged(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
@@ -100,7 +99,7 @@ func command(name string, args ...string) error {
 	return nil
 }
 
-// newDir makes a directory for a server, with a path that is short enough for a socket.
+// newDir creates a directory for a server, with a path that is short enough for a socket.
 func newDir() (string, error) {
 	dir, err := os.MkdirTemp("", "pg")
 	if err != nil || os.Geteuid() != 0 {
@@ -113,8 +112,8 @@ func newDir() (string, error) {
 	return dir, os.Chown(dir, int(id), int(id))
 }
 
-// newCluster makes a server and starts it. Without fsync it is quicker, and safe unless the
-// machine itself fails.
+// newCluster creates and starts a server. It runs without fsync, which is faster and safe unless the
+// machine crashes.
 func newCluster(settings ...string) (*cluster, error) {
 	dir, err := newDir()
 	if err != nil {
@@ -127,7 +126,7 @@ func newCluster(settings ...string) (*cluster, error) {
 	return c, c.start()
 }
 
-// standby makes a server that follows this one.
+// standby creates a server that replicates this one.
 func (c *cluster) standby() (*cluster, error) {
 	dir, err := newDir()
 	if err != nil {
@@ -142,10 +141,10 @@ func (c *cluster) standby() (*cluster, error) {
 
 func (c *cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// url is for a database of the server.
+// url returns the connection string of the default database.
 func (c *cluster) url() string { return "host=" + c.dir + " user=postgres dbname=postgres" }
 
-// start runs the server and returns when it answers.
+// start starts the server and returns when it answers.
 func (c *cluster) start() error {
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -156,7 +155,7 @@ func (c *cluster) start() error {
 				return conn.Close(context.Background())
 			}
 			select {
-			case <-c.exit: // as long as processes of the last one are there
+			case <-c.exit: // it exits while processes of the previous server are running
 			case <-time.After(20 * time.Millisecond):
 				if time.Now().Before(deadline) {
 					err = nil
@@ -165,7 +164,7 @@ func (c *cluster) start() error {
 		}
 		if time.Now().After(deadline) {
 			log, _ := os.ReadFile(filepath.Join(c.dir, "log"))
-			return fmt.Errorf("PostgreSQL does not start: %w\n%s", err, log)
+			return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, log)
 		}
 	}
 }
@@ -196,12 +195,12 @@ func (c *cluster) run() error {
 	c.cmd, c.exit = cmd, exit
 	go func() {
 		defer close(exit)
-		_ = cmd.Wait() // it is killed at the end
+		_ = cmd.Wait() // killed at the end of the test
 	}()
 	return nil
 }
 
-// kill ends all processes of the server as kill -9 does.
+// kill kills all processes of the server with SIGKILL.
 func (c *cluster) kill() {
 	if c.cmd != nil {
 		c.signal(syscall.SIGKILL)
@@ -209,12 +208,12 @@ func (c *cluster) kill() {
 	}
 }
 
-// signal sends a signal to the processes of the server, to the first one first. Those that are
-// started meanwhile are missed; they end with it.
+// signal sends a signal to the processes of the server, to the main process first. It misses processes
+// that are started meanwhile; these end together with the main process.
 func (c *cluster) signal(sig syscall.Signal) {
 	pid := c.cmd.Process.Pid
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	_ = c.cmd.Process.Signal(sig) // it may have ended
+	_ = c.cmd.Process.Signal(sig) // it may have exited
 	for child := range strings.FieldsSeq(string(children)) {
 		if id, err := strconv.Atoi(child); err == nil {
 			_ = syscall.Kill(id, sig)
@@ -227,8 +226,8 @@ func (c *cluster) remove() error {
 	return os.RemoveAll(c.dir)
 }
 
-// own is a server for one test.
-func own(t testing.TB, settings ...string) *cluster {
+// ownCluster returns a server for one test.
+func ownCluster(t testing.TB, settings ...string) *cluster {
 	needPostgres(t)
 	c, err := newCluster(settings...)
 	if c != nil {
@@ -238,8 +237,9 @@ func own(t testing.TB, settings ...string) *cluster {
 	return c
 }
 
-// common is a server for all tests that do it no harm, each in a schema of its own.
-var common = sync.OnceValues(func() (*cluster, error) {
+// commonCluster returns the server shared by all tests that do not disturb it, each in a schema of its
+// own.
+var commonCluster = sync.OnceValues(func() (*cluster, error) {
 	started.Store(true)
 	return newCluster("fsync=off")
 })
@@ -249,16 +249,16 @@ var (
 	schemas atomic.Int64
 )
 
-// empty returns options for a database that nobody has used.
+// empty returns options for an unused database.
 func empty(t testing.TB) sqlstore.Options {
 	needPostgres(t)
-	c, err := common()
+	c, err := commonCluster()
 	require.NoError(t, err)
 	schema := fmt.Sprint("Test-", schemas.Add(1))
 	return sqlstore.Options{Postgres: c.url() + " application_name=" + schema, Schema: schema, Retain: forever}
 }
 
-// query runs a statement beside the stores.
+// query executes a statement without a store.
 func query(t testing.TB, o sqlstore.Options, statement string, args ...any) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), o.Postgres)

@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// compactStep is how many revisions one transaction forgets, so that others do not
-	// wait long for it.
+	// compactStep is the number of revisions that one transaction compacts. Small steps keep the waits
+	// of other transactions short.
 	compactStep = 2_000
-	// forgetPart of Retain is how often history is forgotten.
-	forgetPart = 64
+	// retainFraction determines the interval between two compactions: Retain divided by it.
+	retainFraction = 64
 )
 
-// forget compacts, again and again, what has been replaced for longer than the store
-// retains it. What fails, such as a disk that is full, is tried again at the next tick.
-func (s *Store) forget() {
-	for wait(s.life, max(s.retain/forgetPart, time.Millisecond)) {
-		if err := s.forgetOld(s.life); err != nil && s.life.Err() == nil {
-			s.logger.Warn("history was not forgotten", "error", err)
+// compactLoop compacts the history that is older than the retention, until the store is closed. If it
+// fails, for example because the disk is full, it tries again at the next tick.
+func (s *Store) compactLoop() {
+	for wait(s.lifetime, max(s.retain/retainFraction, time.Millisecond)) {
+		if err := s.compactOld(s.lifetime); err != nil && s.lifetime.Err() == nil {
+			s.logger.Warn("failed to compact the history", "error", err)
 		}
 	}
 }
 
-func (s *Store) forgetOld(ctx context.Context) error {
+func (s *Store) compactOld(ctx context.Context) error {
 	var oldest storage.Revision
 	err := s.call(ctx, func(ctx context.Context) (err error) {
 		oldest, err = s.oldest(ctx, s.reads, s.retain)
@@ -37,9 +37,9 @@ func (s *Store) forgetOld(ctx context.Context) error {
 	return s.Compact(ctx, oldest)
 }
 
-// oldestQuery is for the oldest revision that is retained, if that is what was replaced
-// since a time: the state before the first commit after it. It looks at no more commits than
-// it lets go, if time does not go back.
+// oldestQuery returns a query for the oldest revision to retain if everything replaced since a time is
+// retained: the revision before the first commit at or after that time. The query reads only the
+// commits that are compacted then, unless the clock goes backwards.
 func oldestQuery(since string) string {
 	return `SELECT coalesce((SELECT revision - 1 FROM commits WHERE at >= ` + since + ` ORDER BY revision LIMIT 1),
 		(SELECT revision FROM state))`
@@ -62,7 +62,7 @@ func (s *Store) Compact(ctx context.Context, before storage.Revision) error {
 			return nil
 		}
 		err = s.call(ctx, func(ctx context.Context) error {
-			return s.step(ctx, min(before, st.floor+compactStep))
+			return s.compactTo(ctx, min(before, st.floor+compactStep))
 		})
 		if err != nil {
 			return err
@@ -70,23 +70,23 @@ func (s *Store) Compact(ctx context.Context, before storage.Revision) error {
 	}
 }
 
-// step moves the floor to a revision, unless another process did. Only what commits up to it
-// replaced can go, so nothing else is looked at.
-func (s *Store) step(ctx context.Context, floor storage.Revision) error {
+// compactTo moves the floor to a revision, unless another process already has. Only records that
+// commits up to the new floor replaced can be deleted, so it reads no others.
+func (s *Store) compactTo(ctx context.Context, floor storage.Revision) error {
 	tx, err := s.upkeep.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	if err := s.turn(ctx, tx); err != nil {
+	defer func() { _ = tx.Rollback() }() // no effect after Commit
+	if err := s.lockCompaction(ctx, tx); err != nil {
 		return err
 	}
 	st, err := stateOf(ctx, s.dialect, tx, nil)
 	if err != nil || floor <= st.floor {
 		return err
 	}
-	for _, statement := range append(forgotten(),
-		`UPDATE state SET floor = $2 WHERE floor = $1`, // last, since commits wait for it
+	for _, statement := range append(compactStatements(),
+		`UPDATE state SET floor = $2 WHERE floor = $1`, // last, because it locks the row that commits need
 	) {
 		if _, err := tx.ExecContext(ctx, statement, int64(st.floor), int64(floor)); err != nil {
 			return err
@@ -95,9 +95,9 @@ func (s *Store) step(ctx context.Context, floor storage.Revision) error {
 	return tx.Commit()
 }
 
-// forgotten are the statements that delete what is not seen any more when the floor moves from
-// one revision to another.
-func forgotten() []string {
+// compactStatements returns the statements that delete the rows that are no longer readable when the
+// floor moves from $1 to $2.
+func compactStatements() []string {
 	return []string{
 		`DELETE FROM records WHERE (key, revision) IN (
 			SELECT o.key, o.revision FROM records AS n JOIN records AS o ON o.key = n.key AND o.revision < n.revision

@@ -15,8 +15,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// A server keeps its objects in an SQLite file, and finds them there when it is started
-// again.
+// A server keeps its objects in an SQLite file, and finds them there after a restart.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "sqlstore")
@@ -52,7 +51,7 @@ func Example() {
 		body, err := io.ReadAll(answer.Body)
 		fmt.Println(answer.StatusCode, strings.Contains(string(body), `"data":{"greeting":"world"}`), err)
 		answer.Body.Close()
-		if err := s.Shutdown(ctx); err != nil { // closes the store, too
+		if err := s.Shutdown(ctx); err != nil { // also closes the store
 			fmt.Println(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Listen calls heard with what a database tells of commits, and never looks by itself.
+// Listen calls heard with the notifications of a database.
 func Listen(ctx context.Context, o Options, heard func(storage.Revision)) error {
 	d, err := o.dialect()
 	if err != nil {
@@ -15,20 +15,20 @@ func Listen(ctx context.Context, o Options, heard func(storage.Revision)) error 
 	return d.listen(ctx, heard)
 }
 
-// Passing reports whether a store tries again what failed with an error.
+// Passing reports whether a store retries an operation that failed with err.
 func Passing(o Options, err error) bool {
 	d, bad := o.dialect()
-	return bad == nil && d.passing(err)
+	return bad == nil && d.retryable(err)
 }
 
-// ImportOutcome is what is told of an import whose commit the database did not answer.
+// ImportOutcome returns the error of an import whose commit the database did not answer.
 func ImportOutcome(ctx context.Context, s *Store, oldest, newest storage.Revision) error {
 	in := &importing{store: s, oldest: oldest, newest: newest}
 	return in.outcome(ctx, errUnknown)
 }
 
-// Show makes a store expect the commits from 1 up to a revision, whose ids are their revisions, as if that many
-// statements had run at the same time.
+// Show makes a store expect the commits from 1 to last, with IDs equal to their revisions, as if that
+// many statements had run concurrently.
 func Show(s *Store, last storage.Revision) {
 	var shown marks
 	for n := storage.Revision(1); n <= last; n++ {
@@ -39,5 +39,5 @@ func Show(s *Store, last storage.Revision) {
 	s.shown = shown
 }
 
-// Shown returns how many commits the next statement of a store must find.
+// Shown returns the number of commits that the next statement of a store must find.
 func Shown(s *Store) int { return len(s.seen()) }

@@ -13,11 +13,11 @@ import (
 
 var _ storage.Importer = (*Store)(nil)
 
-// Import implements storage.Importer. All of it is one transaction, which is there as a whole or
-// not at all, also if the process ends.
+// Import implements storage.Importer. It uses one transaction, so an interrupted import leaves the
+// store empty.
 func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest storage.Revision, records iter.Seq2[storage.Record, error]) error {
 	if oldest < 0 || oldest == math.MaxInt64 {
-		return fmt.Errorf("import: the revision %d is out of range", oldest)
+		return fmt.Errorf("import: revision %d is out of range", oldest)
 	}
 	inner, leave, err := s.enter(ctx)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest sto
 		err = in.outcome(inner, err)
 	}
 	if err != nil && in.ended == nil {
-		return s.told(ctx, err)
+		return s.callerError(ctx, err)
 	}
 	if err == nil {
 		s.show(nil, mark{in.newest, in.id})
@@ -38,12 +38,12 @@ func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest sto
 	return err
 }
 
-// importing is a store that is being filled.
+// importing is the state of a running import.
 type importing struct {
 	store          *Store
 	oldest, newest storage.Revision
-	id             int64 // of all commits that the import makes
-	ended          error // of the records, or about one of them
+	id             int64 // the ID of all imported commits
+	ended          error // the error of the caller's records, which Import returns unchanged
 }
 
 func (in *importing) transact(ctx context.Context, stamps map[string]string, records iter.Seq2[storage.Record, error]) error {
@@ -52,7 +52,7 @@ func (in *importing) transact(ctx context.Context, stamps map[string]string, rec
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	now, err := in.store.long(ctx, tx)
+	now, err := in.store.allowLong(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (in *importing) transact(ctx context.Context, stamps map[string]string, rec
 	return nil
 }
 
-// begin refuses a store that is not empty, and stamps it.
+// begin fails if the store is not empty, and writes the stamps.
 func (in *importing) begin(ctx context.Context, tx *sql.Tx, stamps map[string]string) error {
 	st, err := in.store.lock(ctx, tx, nil)
 	if err != nil {
@@ -89,13 +89,13 @@ func (in *importing) begin(ctx context.Context, tx *sql.Tx, stamps map[string]st
 			return err
 		}
 		if there != value {
-			return fmt.Errorf("import into %s: %w: its stamp %q says %q, not %q", in.store.where(), storage.ErrNotEmpty, name, there, value)
+			return fmt.Errorf("import into %s: %w: its stamp %q is %q, not %q", in.store.where(), storage.ErrNotEmpty, name, there, value)
 		}
 	}
 	return nil
 }
 
-// add inserts the records, some at a time.
+// add inserts the records in batches.
 func (in *importing) add(ctx context.Context, tx *sql.Tx, records iter.Seq2[storage.Record, error]) error {
 	var some []storage.Record
 	bytes := 0
@@ -124,14 +124,14 @@ func checkImported(rec storage.Record) error {
 	case len(rec.Key) > maxKey || len(rec.Key)+len(rec.Value) > maxBytes:
 		return fmt.Errorf("import %.80q with %d bytes: %w", rec.Key, len(rec.Value), storage.ErrTooLarge)
 	case rec.Revision <= 0 || rec.Revision == math.MaxInt64:
-		return fmt.Errorf("import %.80q: its revision %d is out of range", rec.Key, rec.Revision)
+		return fmt.Errorf("import %.80q: revision %d is out of range", rec.Key, rec.Revision)
 	}
 	return nil
 }
 
-// finish makes the history begin where it should. To the store all commits are of now.
+// finish removes the history before oldest and inserts the commits. All commits get the current time.
 func (in *importing) finish(ctx context.Context, tx *sql.Tx, now int64) error {
-	for _, statement := range forgotten() {
+	for _, statement := range compactStatements() {
 		if _, err := tx.ExecContext(ctx, statement, int64(0), int64(in.oldest)); err != nil {
 			return err
 		}
@@ -145,11 +145,11 @@ func (in *importing) finish(ctx context.Context, tx *sql.Tx, now int64) error {
 	return err
 }
 
-// outcome finds out what became of the transaction, if the database told nothing. Of one that
-// changed nothing but stamps that stays unknown.
+// outcome returns nil if the transaction was committed although the database did not answer, and
+// unknown otherwise. The outcome of an import without records stays unknown.
 func (in *importing) outcome(ctx context.Context, unknown error) error {
 	var st state
-	err := in.store.again(ctx, func(ctx context.Context) (err error) {
+	err := in.store.retry(ctx, func(ctx context.Context) (err error) {
 		st, err = stateOf(ctx, in.store.dialect, in.store.reads, nil)
 		return err
 	})

@@ -26,14 +26,14 @@ import (
 // Ids are deleted with the history. A store that reads nothing until its newest revision is compacted cannot
 // compare it any more; its watches end with ErrCompacted, and its server lists again.
 
-// mark identifies a commit. Its id is 0 if an earlier version of this package made the commit.
+// mark identifies a commit. Its ID is 0 if an earlier version of this package made the commit.
 type mark struct {
 	revision storage.Revision
 	id       int64
 }
 
-// marks are the newest commits that a store has made or shown. There are several if statements ran at the
-// same time, because none of these saw the results of the others.
+// marks are the newest commits that a store has made or shown. There are several if statements ran
+// concurrently, because none of them saw the results of the others.
 type marks []mark
 
 func (m marks) newest() (newest storage.Revision) {
@@ -58,7 +58,7 @@ func (m marks) text() string {
 // newID returns a random id for a commit or a history.
 func newID() int64 { return 1 + rand.Int64N(math.MaxInt64-1) }
 
-// begin reads the history that the store belongs to.
+// begin reads the ID of the history that the store belongs to.
 func (s *Store) begin(ctx context.Context) error {
 	st, err := stateOf(ctx, s.dialect, s.reads, nil)
 	s.history = st.history
@@ -98,8 +98,8 @@ func (s *Store) replacedError() error {
 		"%s: sqlstore.Accept was called while this server was running; restart it", s.where())}
 }
 
-// missed returns an error if the state lacks a commit that this store has made or shown, and the revision
-// to write to state.lost, 0 if state.lost is up to date.
+// missed returns an error if the state lacks a commit that this store has made or shown. note is the
+// revision to write to state.lost, or 0 if state.lost is up to date.
 func (s *Store) missed(seen marks, st state) (note storage.Revision, err error) {
 	s.marked.Store(int64(st.lost))
 	newest := seen.newest()
@@ -128,9 +128,9 @@ func (s *Store) missed(seen marks, st state) (note storage.Revision, err error) 
 // markLost leaves the state alone if Accept has been called since the loss was found.
 const markLost = `UPDATE state SET lost = $1 WHERE lost < $1 AND history = $2`
 
-// whole shows a state that was read if it contains the marks in seen. If not, whole writes that to the
-// database and returns an error.
-func (s *Store) whole(ctx context.Context, seen marks, st state) error {
+// checkRead shows a state that was read, if it contains the marks in seen. If not, checkRead records
+// the loss in the database and returns an error.
+func (s *Store) checkRead(ctx context.Context, seen marks, st state) error {
 	note, err := s.missed(seen, st)
 	if err == nil {
 		s.show(seen, mark{st.revision, st.id})
@@ -146,9 +146,9 @@ func (s *Store) whole(ctx context.Context, seen marks, st state) error {
 	return err
 }
 
-// wholeIn returns an error if a transaction that has locked the state must not commit. If it finds a loss,
-// it ends the transaction with a commit of state.lost.
-func (s *Store) wholeIn(ctx context.Context, tx *sql.Tx, seen marks, st state) error {
+// checkCommit returns an error if a transaction that has locked the state must not commit. If it finds
+// a loss, it records the loss and commits tx.
+func (s *Store) checkCommit(ctx context.Context, tx *sql.Tx, seen marks, st state) error {
 	note, err := s.missed(seen, st)
 	if note != 0 {
 		_, failed := tx.ExecContext(ctx, markLost, int64(note), s.history)
@@ -174,17 +174,17 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// acceptGap is added to the newest known revision by Accept. A server that cannot be asked may have
+// acceptGap is what Accept adds to the newest known revision. A server that cannot be reached may have
 // acknowledged more commits than any other server knows of, so the gap is far larger than the number of
 // commits that a standby can be behind.
 const acceptGap = 1_000_000_000
 
-// Accept declares that the present state of the database is the one to go on with, after the database has
-// lost commits or was restored from a copy. It returns the revision at which new commits begin, which is
-// at least 1,000,000,000 above the newest revision in the database and the newest lost one, so that no
-// revision that a server has acknowledged is used again. The history before it is deleted, so clients list
-// again. Stop all servers before, and start them afterwards: a server that is still running refuses reads and
-// writes. Accept fails if the database has no store.
+// Accept declares the present state of the database to be valid after the database has lost commits or
+// was restored from a copy. It returns the revision at which new commits begin. That is at least
+// 1,000,000,000 above the newest revision in the database and the newest lost one, so that no revision
+// that a server has acknowledged is used again. Accept deletes the history before it, so clients list
+// again. Stop all servers before Accept, and start them afterwards: a server that keeps running refuses
+// reads and writes. Accept fails if the database has no store.
 func Accept(ctx context.Context, o Options) (_ storage.Revision, err error) {
 	d, err := o.dialect()
 	if err != nil {
@@ -195,7 +195,7 @@ func Accept(ctx context.Context, o Options) (_ storage.Revision, err error) {
 	switch {
 	case err != nil:
 	case !there:
-		err = errors.New("there is no store")
+		err = errors.New("the database has no store")
 	default:
 		p, err = d.open(ctx)
 	}
@@ -212,11 +212,11 @@ func Accept(ctx context.Context, o Options) (_ storage.Revision, err error) {
 		return 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	now, err := d.long(ctx, tx)
+	now, err := d.allowLong(ctx, tx)
 	if err != nil {
 		return 0, err
 	}
-	if err := d.turn(ctx, tx); err != nil { // before the lock of the state, as in a compaction
+	if err := d.lockCompaction(ctx, tx); err != nil { // lock in the same order as a compaction, to avoid a deadlock
 		return 0, err
 	}
 	st, err := d.lock(ctx, tx, nil)
@@ -224,7 +224,7 @@ func Accept(ctx context.Context, o Options) (_ storage.Revision, err error) {
 		return 0, err
 	}
 	begin := max(st.revision, st.lost) + acceptGap
-	for _, statement := range forgotten() {
+	for _, statement := range compactStatements() {
 		if _, err := tx.ExecContext(ctx, statement, int64(st.floor), int64(begin)); err != nil {
 			return 0, err
 		}

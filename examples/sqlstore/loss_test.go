@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// notices are the calls by which a store must notice that commits are missing.
+// notices are the calls by which a store must detect missing commits.
 var notices = map[string]func(ctx context.Context, s *sqlstore.Store) error{
 	"commit": func(ctx context.Context, s *sqlstore.Store) error {
 		_, err := s.Commit(ctx, storage.Write{Key: "b", Value: []byte("1"), Expect: storage.AnyRevision})
@@ -34,8 +34,8 @@ var notices = map[string]func(ctx context.Context, s *sqlstore.Store) error{
 	},
 }
 
-// eachDatabase runs a test for each call of notices over PostgreSQL and SQLite. change runs statements behind
-// the back of the stores.
+// eachDatabase runs a test for each call of notices on PostgreSQL and SQLite. change executes
+// statements without the stores.
 func eachDatabase(t *testing.T, test func(t *testing.T, o sqlstore.Options, notice func(context.Context, *sqlstore.Store) error, change func(statements ...string))) {
 	t.Parallel()
 	for name, notice := range notices {
@@ -64,7 +64,7 @@ func eachDatabase(t *testing.T, test func(t *testing.T, o sqlstore.Options, noti
 	}
 }
 
-// loseAfter returns the statements that make a database what it was at a revision.
+// loseAfter returns the statements that restore the state of a database at a revision.
 func loseAfter(revision storage.Revision) []string {
 	return []string{
 		fmt.Sprint(`DELETE FROM records WHERE revision > `, revision),
@@ -81,9 +81,9 @@ func requireLost(t *testing.T, err error, revision storage.Revision) {
 	require.ErrorContains(t, err, fmt.Sprint("revision ", revision))
 }
 
-// TestLoss checks that a store notices missing commits by any call, refuses reads and writes from then on,
-// that other stores read what is left but do not write, and that all goes on after Accept.
-func TestLoss(t *testing.T) {
+// TestLossStopsStoreUntilAccept: a store detects missing commits by any call and refuses reads and
+// writes from then on. Other stores still read but do not commit. Everything works again after Accept.
+func TestLossStopsStoreUntilAccept(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, o sqlstore.Options, notice func(context.Context, *sqlstore.Store) error, change func(...string)) {
 		ctx := t.Context()
 		s := openAt(t, o)
@@ -130,8 +130,8 @@ func TestLoss(t *testing.T) {
 	})
 }
 
-// TestLossBehindNewerCommits checks that a store notices a lost commit if another commit has its revision
-// and newer commits followed, and that Accept begins above all of them.
+// TestLossBehindNewerCommits: a store detects a lost commit even if another commit has its revision and
+// newer commits followed. Accept begins above all of them.
 func TestLossBehindNewerCommits(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, o sqlstore.Options, notice func(context.Context, *sqlstore.Store) error, change func(...string)) {
 		ctx := t.Context()
@@ -159,12 +159,12 @@ func TestLossBehindNewerCommits(t *testing.T) {
 	})
 }
 
-// TestManyMarks checks that a store compares any number of commits with the database, and does so no
-// more after a statement that found them all.
+// TestManyMarks: a store compares any number of commits with the database, and stops comparing them
+// after a statement that found them all.
 func TestManyMarks(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, o sqlstore.Options, notice func(context.Context, *sqlstore.Store) error, change func(...string)) {
 		const newest = 40_000
-		require.NoError(t, openAt(t, o).Close()) // the tables exist from now on
+		require.NoError(t, openAt(t, o).Close()) // creates the tables
 		change(fmt.Sprintf(`INSERT INTO commits WITH RECURSIVE n (r) AS (SELECT 1 UNION ALL SELECT r + 1 FROM n WHERE r < %d) SELECT r, 1, r FROM n`, newest),
 			fmt.Sprint(`UPDATE state SET revision = `, newest))
 		s := openAt(t, o)
@@ -173,7 +173,7 @@ func TestManyMarks(t *testing.T) {
 			if err := notice(t.Context(), s); err != nil {
 				require.ErrorIs(t, err, storage.ErrNotFound)
 			}
-			require.LessOrEqual(t, sqlstore.Shown(s), 2, "%d marks", n) // the store itself reads now and then
+			require.LessOrEqual(t, sqlstore.Shown(s), 2, "%d marks", n) // the store reads by itself, too
 		}
 		change(`UPDATE commits SET id = 0 WHERE revision IN (7, 9)`)
 		sqlstore.Show(s, newest)
@@ -181,8 +181,9 @@ func TestManyMarks(t *testing.T) {
 	})
 }
 
-// TestFewMarks checks that reads that wait for a connection do not add to the commits that each statement compares.
-func TestFewMarks(t *testing.T) {
+// TestWaitingReadsAddNoMarks: reads that wait for a connection do not add to the commits that each
+// statement compares.
+func TestWaitingReadsAddNoMarks(t *testing.T) {
 	t.Parallel()
 	o := sqlstore.Options{File: filepath.Join(t.TempDir(), "data.db"), Retain: forever}
 	s, writer := openAt(t, o), openAt(t, o)
@@ -205,8 +206,8 @@ func TestFewMarks(t *testing.T) {
 	require.LessOrEqual(t, most, 10, "eight statements that read, one for the newest revision and one that commits")
 }
 
-// TestAcceptBeginsAboveUnknownCommits checks that commits that were acknowledged by a server that did not come
-// back do not get their revisions again, although no server in the new state knows of them.
+// TestAcceptBeginsAboveUnknownCommits: the revisions of commits that were acknowledged by a server that
+// did not come back are not used again, although no remaining server knows of them.
 func TestAcceptBeginsAboveUnknownCommits(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
@@ -231,8 +232,8 @@ func TestAcceptBeginsAboveUnknownCommits(t *testing.T) {
 	require.Greater(t, put(t, openAt(t, o), "a", "4"), acknowledged)
 }
 
-// TestAcceptUnderRunningStore checks that a store that was open during Accept reads and writes nothing
-// afterwards, and does not report another loss to the database.
+// TestAcceptUnderRunningStore: a store that was open during Accept neither reads nor writes afterwards,
+// and does not report another loss.
 func TestAcceptUnderRunningStore(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, o sqlstore.Options, notice func(context.Context, *sqlstore.Store) error, _ func(...string)) {
 		s := openAt(t, o)
@@ -253,7 +254,7 @@ func TestAcceptUnderRunningStore(t *testing.T) {
 	})
 }
 
-// TestAcceptDeletesHistory checks that Accept leaves the newest record of each existing key and nothing else.
+// TestAcceptDeletesHistory: after Accept, only the newest record of each existing key is left.
 func TestAcceptDeletesHistory(t *testing.T) {
 	t.Parallel()
 	o := empty(t)

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// connectTime is how long one attempt to connect takes, unless the URL says.
+	// connectTime limits one attempt to connect, unless the URL sets a limit.
 	connectTime = 5 * time.Second
-	// holdTime is how long a process that has stopped in the middle of a commit can keep
-	// all others from theirs.
+	// holdTime limits how long a process that stops in the middle of a commit can block the commits of
+	// all others.
 	holdTime = 10 * time.Second
-	// lockClass is the first half of the keys of advisory locks; the other one is the
-	// table of state, or nothing while the tables are made.
+	// lockClass is the first half of the keys of advisory locks. The second half is the OID of the
+	// table state, or 0 while the tables are created.
 	lockClass = 0x6f726368
 )
 
@@ -51,8 +51,8 @@ func newPostgres(url, schema string) (dialect, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTime
 	}
-	// What a standby shows is older than what was acknowledged. Each connection is asked, since
-	// the servers may have changed their roles since the last one.
+	// A standby may lack acknowledged commits. The role is checked for each connection, because the
+	// servers may have changed their roles since the last one.
 	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	return &postgresDB{config, schema}, nil
 }
@@ -61,9 +61,9 @@ func (d *postgresDB) where() string {
 	return fmt.Sprintf("PostgreSQL at %s, database %q, schema %q", net.JoinHostPort(d.config.Host, fmt.Sprint(d.config.Port)), d.config.Database, d.schema)
 }
 
-// lookEvery is for what is not heard: a connection may have failed, and a pooler may be
-// between that passes nothing on.
-func (d *postgresDB) lookEvery() time.Duration { return time.Second }
+// pollInterval finds commits whose notifications were lost: the connection may have failed, and a
+// pooler may not forward notifications.
+func (d *postgresDB) pollInterval() time.Duration { return time.Second }
 
 func (d *postgresDB) exists(ctx context.Context) (there bool, err error) {
 	db := d.connect(1)
@@ -75,9 +75,9 @@ func (d *postgresDB) exists(ctx context.Context) (there bool, err error) {
 func (d *postgresDB) open(ctx context.Context) (p pools, err error) {
 	p.reads, p.commits = d.connect(maxReaders), d.connect(1)
 	p.upkeep = p.reads
-	there, err := complete(ctx, p.reads)
-	if err != nil || there {
-		return p, err // a user who may not make tables can use those that there are
+	exists, err := complete(ctx, p.reads)
+	if err != nil || exists {
+		return p, err // the user may lack the permission to create tables
 	}
 	tx, err := p.commits.BeginTx(ctx, nil)
 	if err != nil {
@@ -88,10 +88,10 @@ func (d *postgresDB) open(ctx context.Context) (p pools, err error) {
 		return p, err
 	}
 	// Another process may have created the tables meanwhile, and may be using them.
-	if there, err = complete(ctx, tx); err != nil || there {
+	if exists, err = complete(ctx, tx); err != nil || exists {
 		return p, err
 	}
-	// Without arguments it may be several statements.
+	// A query without arguments may consist of several statements.
 	_, err = tx.ExecContext(ctx, fmt.Sprintf(`CREATE SCHEMA IF NOT EXISTS %s; `, pgx.Identifier{d.schema}.Sanitize())+postgresSchema)
 	if err != nil {
 		return p, err
@@ -110,17 +110,17 @@ func complete(ctx context.Context, q interface {
 }
 
 func (d *postgresDB) connect(connections int) *sql.DB {
-	db := stdlib.OpenDB(*d.config, stdlib.OptionAfterConnect(d.settle))
+	db := stdlib.OpenDB(*d.config, stdlib.OptionAfterConnect(d.configure))
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	return db
 }
 
-// settle makes a connection independent of what the database or the user has set: names are
-// those of the schema, each statement sees what was committed before it, a commit is on the
-// disk before it is acknowledged, and the store alone bounds how long a call takes. A time-out of
-// PostgreSQL's own would end the wait for a standby, and the commit count as made.
-func (d *postgresDB) settle(ctx context.Context, conn *pgx.Conn) error {
+// configure makes a connection independent of the settings of the database and the user: names refer to
+// the schema, each statement sees the commits before it, a commit is on disk before it is acknowledged,
+// and only the store limits the duration of calls. In particular, a timeout of PostgreSQL could end the
+// wait for a synchronous standby, and PostgreSQL would then report the commit as successful.
+func (d *postgresDB) configure(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `SELECT set_config('search_path', $1, false),
 		set_config('default_transaction_isolation', 'read committed', false),
 		set_config('idle_in_transaction_session_timeout', $2, false),
@@ -131,14 +131,14 @@ func (d *postgresDB) settle(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// listen waits for the notification that each transaction of commits sends.
+// listen waits for the notifications that each transaction with commits sends.
 func (d *postgresDB) listen(ctx context.Context, heard func(storage.Revision)) error {
 	conn, err := pgx.ConnectConfig(ctx, d.config)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.Background()) }() // it may have failed
-	if err := d.settle(ctx, conn); err != nil {
+	defer func() { _ = conn.Close(context.Background()) }() // the connection may have failed
+	if err := d.configure(ctx, conn); err != nil {
 		return err
 	}
 	var channel string
@@ -148,33 +148,33 @@ func (d *postgresDB) listen(ctx context.Context, heard func(storage.Revision)) e
 	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return err
 	}
-	var revision storage.Revision // what was committed before is not told any more
+	var revision storage.Revision // there is no notification for earlier commits
 	if err := conn.QueryRow(ctx, `SELECT revision FROM state`).Scan(&revision); err != nil {
 		return err
 	}
 	heard(revision)
 	for {
-		told, err := conn.WaitForNotification(ctx)
+		notification, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return err
 		}
-		if n, err := strconv.ParseInt(told.Payload, 10, 64); err == nil {
+		if n, err := strconv.ParseInt(notification.Payload, 10, 64); err == nil {
 			heard(storage.Revision(n))
 		}
 	}
 }
 
-// channelName is an expression for the channel of a store: those of other schemas in the same
-// database have others.
+// channelName is an SQL expression for the notification channel of a store. Stores in other schemas of
+// the database have other channels.
 const channelName = `'controlplane_' || 'state'::regclass::oid`
 
-// lock orders the commits of all processes: the next one can read the row when the
-// one before it is committed, and visible. A sequence would not do that.
+// lock orders the commits of all processes: the next transaction can read the row only after the
+// transaction before it is committed and visible. A sequence would not guarantee that.
 func (d *postgresDB) lock(ctx context.Context, tx *sql.Tx, seen marks) (st state, err error) {
 	if _, err := tx.ExecContext(ctx, `SELECT FROM state FOR UPDATE`); err != nil {
 		return st, err
 	}
-	return stateOf(ctx, d, tx, seen) // a statement of its own, which sees the commits that the lock waited for
+	return stateOf(ctx, d, tx, seen) // a separate statement, which sees the commits that the lock waited for
 }
 
 func (d *postgresDB) gone(seen marks, first int) (query string, args []any) {
@@ -195,20 +195,20 @@ func (d *postgresDB) newest(ctx context.Context, tx *sql.Tx, keys []string) (map
 		return nil, err
 	}
 	defer rows.Close()
-	there := make(map[string]storage.Revision, len(keys))
+	revisions := make(map[string]storage.Revision, len(keys))
 	for rows.Next() {
 		var key string
 		var revision storage.Revision
 		if err := rows.Scan(&key, &revision); err != nil {
 			return nil, err
 		}
-		there[key] = revision
+		revisions[key] = revision
 	}
-	return there, rows.Err()
+	return revisions, rows.Err()
 }
 
-// insert takes one round trip, since all processes wait for it. The time is that of the database,
-// which is the same for all of them.
+// insert takes one round trip, because all processes wait for it. The commits are dated by the clock of
+// the database, which is the same for all processes.
 func (d *postgresDB) insert(ctx context.Context, tx *sql.Tx, made batch) error {
 	_, err := tx.ExecContext(ctx, `
 		WITH r AS (INSERT INTO records SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::boolean[], $4::bytea[])),
@@ -219,7 +219,7 @@ func (d *postgresDB) insert(ctx context.Context, tx *sql.Tx, made batch) error {
 	return err
 }
 
-// columns are what unnest makes rows of the table records of.
+// columns returns the arguments from which unnest makes rows of the table records.
 func columns(records []storage.Record) []any {
 	keys, values := make([][]byte, len(records)), make([][]byte, len(records))
 	revisions, deleted := make([]int64, len(records)), make([]bool, len(records))
@@ -229,7 +229,7 @@ func columns(records []storage.Record) []any {
 	return []any{keys, revisions, deleted, values}
 }
 
-func (d *postgresDB) long(ctx context.Context, tx *sql.Tx) (now int64, err error) {
+func (d *postgresDB) allowLong(ctx context.Context, tx *sql.Tx) (now int64, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT `+postgresNow+`, set_config('idle_in_transaction_session_timeout', '0', true)`).Scan(&now, new(string))
 	return now, err
 }
@@ -242,7 +242,7 @@ func (d *postgresDB) add(ctx context.Context, tx *sql.Tx, records []storage.Reco
 
 const postgresNow = `(extract(epoch FROM clock_timestamp()) * 1000000000)::bigint`
 
-func (d *postgresDB) turn(ctx context.Context, tx *sql.Tx) error {
+func (d *postgresDB) lockCompaction(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1::int, 'state'::regclass::oid::int)`, lockClass)
 	return err
 }
@@ -256,7 +256,7 @@ func (d *postgresDB) size() string {
 	return `SELECT pg_total_relation_size('records') + pg_total_relation_size('commits')`
 }
 
-func (d *postgresDB) fault(err error) error {
+func (d *postgresDB) storageError(err error) error {
 	switch stateCode(err) {
 	case "53100": // disk_full
 		return storage.ErrFull
@@ -266,36 +266,36 @@ func (d *postgresDB) fault(err error) error {
 	return nil
 }
 
-func (d *postgresDB) trouble(err error) string {
+func (d *postgresDB) problem(err error) string {
 	code := stateCode(err)
 	switch code {
 	case "":
 		return ""
 	case "25006": // read_only_sql_transaction
-		return "the database is a standby or takes no writes"
+		return "the database is a standby or read-only"
 	case "40001", "40P01", "55P03":
 		return "the database is busy with other transactions"
 	}
 	switch code[:2] {
 	case "08":
-		return "the connection to the database fails"
+		return "the connection to the database failed"
 	case "28", "42", "3D", "3F":
-		return "the database does not let the store use its tables"
+		return "the database denies access to the tables of the store"
 	case "53":
-		return "the database has no resources left"
+		return "the database is out of resources"
 	case "57":
-		return "the database starts or stops"
+		return "the database is starting or stopping"
 	}
-	return "the database reports a fault (SQLSTATE " + code + ")"
+	return "the database reported an error (SQLSTATE " + code + ")"
 }
 
-func (d *postgresDB) passing(err error) bool {
+func (d *postgresDB) retryable(err error) bool {
 	switch code := stateCode(err); code {
 	case "":
 	case "40001", "40P01", "55P03", // serialization_failure, deadlock_detected, lock_not_available
-		"25P03", "57P05", // a connection that has waited for too long was ended
+		"25P03", "57P05", // the server closed a connection that was idle for too long
 		"53300",                   // too_many_connections
-		"57P01", "57P02", "57P03": // the server goes or comes
+		"57P01", "57P02", "57P03": // the server is stopping or starting
 		return true
 	default:
 		return strings.HasPrefix(code, "08") // connection exceptions
@@ -307,7 +307,7 @@ func (d *postgresDB) passing(err error) bool {
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// stateCode returns the SQLSTATE of an error of the server; it is empty if it is none.
+// stateCode returns the SQLSTATE of an error that the server reported, or "" for other errors.
 func stateCode(err error) string {
 	if fault := (*pgconn.PgError)(nil); errors.As(err, &fault) {
 		return fault.Code

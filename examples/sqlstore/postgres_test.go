@@ -35,9 +35,9 @@ func openAt(t testing.TB, o sqlstore.Options) *sqlstore.Store {
 	return s
 }
 
-// TestFull: when the database has no room commits are ErrFull and not made, and all is as before
-// when there is room again.
-func TestFull(t *testing.T) {
+// TestDatabaseFull: when the database is full, commits fail with ErrFull and write nothing. Commits
+// work again when there is space.
+func TestDatabaseFull(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	s := openAt(t, o)
@@ -54,15 +54,15 @@ func TestFull(t *testing.T) {
 	require.Equal(t, newest+1, put(t, s, "b", "2"))
 }
 
-// TestTooLarge: what is beyond a bound is ErrTooLarge and not written, what is just within is
-// taken, whatever the bytes are.
-func TestTooLarge(t *testing.T) {
+// TestCommitBeyondLimitsIsErrTooLarge: a commit beyond a limit fails with ErrTooLarge and writes
+// nothing; a commit just within the limits succeeds, whatever its bytes are.
+func TestCommitBeyondLimitsIsErrTooLarge(t *testing.T) {
 	t.Parallel()
 	for _, o := range []sqlstore.Options{{File: filepath.Join(t.TempDir(), "data.db")}, empty(t)} {
 		s := openAt(t, o)
 		key := make([]byte, 2<<10)
 		for i := range key {
-			key[i] = byte(rand.IntN(256)) // PostgreSQL could compress others
+			key[i] = byte(rand.IntN(256)) // PostgreSQL could compress non-random keys
 		}
 		newest := put(t, s, string(key), "value")
 		half := make([]byte, 32<<20)
@@ -87,8 +87,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestSmallUser: a user who may not make tables uses those that there are.
-func TestSmallUser(t *testing.T) {
+// TestUserWithoutCreatePermission: a user who may not create tables can use existing ones.
+func TestUserWithoutCreatePermission(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	user := fmt.Sprint("user_", time.Now().UnixNano())
@@ -109,8 +109,8 @@ func TestSmallUser(t *testing.T) {
 	require.Positive(t, theirs.Size())
 }
 
-// TestHeard: a commit is told of without anybody looking for it.
-func TestHeard(t *testing.T) {
+// TestListenReportsCommits: the database notifies listeners of a commit without polling.
+func TestListenReportsCommits(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	s := openAt(t, o)
@@ -119,7 +119,7 @@ func TestHeard(t *testing.T) {
 	defer cancel()
 	heard, ended := make(chan storage.Revision, 2), make(chan error, 1)
 	go func() { ended <- sqlstore.Listen(ctx, o, func(at storage.Revision) { heard <- at }) }()
-	require.EqualValues(t, 1, <-heard, "what was there")
+	require.EqualValues(t, 1, <-heard, "the revision before listening")
 	for want := storage.Revision(2); want < 5; want++ {
 		put(t, s, "a", "2")
 		require.Equal(t, want, <-heard)
@@ -128,9 +128,9 @@ func TestHeard(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-// TestHeld: while another process holds the state, commits wait no longer than their callers
-// do, and nothing else waits.
-func TestHeld(t *testing.T) {
+// TestStateLockedByAnotherProcess: while another process has locked the state, commits wait no longer
+// than their contexts, and other calls do not wait.
+func TestStateLockedByAnotherProcess(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	s, other := openAt(t, o), openAt(t, o)
@@ -166,14 +166,14 @@ func TestHeld(t *testing.T) {
 	put(t, s, "c", "1")
 	rec, err := s.Get(t.Context(), "a", 0)
 	require.NoError(t, err)
-	require.Equal(t, "2", string(rec.Value), "a commit whose caller has left is made")
+	require.Equal(t, "2", string(rec.Value), "a commit is applied although its caller has given up")
 }
 
-// TestPaused: calls end with their contexts while the server stands still, and all goes on when
-// it does.
-func TestPaused(t *testing.T) {
+// TestPausedServer: calls end with their contexts while the server is paused, and everything continues
+// when it resumes.
+func TestPausedServer(t *testing.T) {
 	t.Parallel()
-	c := own(t, "fsync=off")
+	c := ownCluster(t, "fsync=off")
 	s := openAt(t, sqlstore.Options{Postgres: c.url(), Retain: forever})
 	newest := put(t, s, "a", "1")
 	c.signal(syscall.SIGSTOP)
@@ -197,9 +197,9 @@ func TestPaused(t *testing.T) {
 	require.Greater(t, put(t, s, "b", "2"), newest)
 }
 
-// TestForgets: several stores forget together what is old enough, by the clock of the database,
-// and never the newest state.
-func TestForgets(t *testing.T) {
+// TestStoresCompactTogether: several stores compact old history together, by the clock of the database,
+// but never the newest state.
+func TestStoresCompactTogether(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	o.Retain = time.Second
@@ -219,12 +219,13 @@ func TestForgets(t *testing.T) {
 		rec, err := s.Get(t.Context(), "a", newest)
 		require.NoError(t, err)
 		require.Equal(t, "new", string(rec.Value))
-		require.NoError(t, s.Close(), "the others go on")
+		require.NoError(t, s.Close(), "the other stores continue")
 	}
 }
 
-// TestNoServer: what cannot be opened is an error that says where, and tells no password.
-func TestNoServer(t *testing.T) {
+// TestOpenErrorNamesTheServer: the error of a failed connection names the database and contains no
+// password.
+func TestOpenErrorNamesTheServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := sqlstore.Open(t.Context(), sqlstore.Options{Postgres: "host=" + dir + " user=ours password=secret dbname=name"})
@@ -238,11 +239,11 @@ func TestNoServer(t *testing.T) {
 	require.ErrorContains(t, err, "both")
 }
 
-// TestStandby: a standby is refused, since it shows old states. When it has become the primary
-// the stores go on with it; it has everything, because commits have waited for it.
-func TestStandby(t *testing.T) {
+// TestStandbyIsRefusedUntilPromoted: a standby is refused, because it may lack acknowledged commits.
+// After its promotion the stores continue with it; it has all commits, because they have waited for it.
+func TestStandbyIsRefusedUntilPromoted(t *testing.T) {
 	t.Parallel()
-	primary := own(t, "fsync=off", "synchronous_standby_names=*")
+	primary := ownCluster(t, "fsync=off", "synchronous_standby_names=*")
 	standby, err := primary.standby()
 	if standby != nil {
 		t.Cleanup(func() { require.NoError(t, standby.remove()) })
@@ -262,8 +263,8 @@ func TestStandby(t *testing.T) {
 	})
 }
 
-// TestEarlierTables: tables of an earlier version get what they lack.
-func TestEarlierTables(t *testing.T) {
+// TestTablesOfEarlierVersionAreExtended: missing columns are added to tables of an earlier version.
+func TestTablesOfEarlierVersionAreExtended(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	put(t, openAt(t, o), "a", "1")
@@ -288,8 +289,8 @@ func TestEarlierTables(t *testing.T) {
 	}
 }
 
-// TestTrouble: what is wrong with the database has a name.
-func TestTrouble(t *testing.T) {
+// TestErrorHasSafeDescription: an error of the database has a Kind without details.
+func TestErrorHasSafeDescription(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	s := openAt(t, o)
@@ -298,14 +299,14 @@ func TestTrouble(t *testing.T) {
 	_, err := s.Get(t.Context(), "a", 0)
 	var trouble *storage.UnavailableError
 	require.ErrorAs(t, err, &trouble)
-	require.Equal(t, "the database does not let the store use its tables", trouble.Kind)
+	require.Equal(t, "the database denies access to the tables of the store", trouble.Kind)
 	_, err = s.Commit(t.Context(), storage.Write{Key: "b", Value: []byte("1")})
 	require.ErrorAs(t, err, &trouble)
 }
 
-// TestSettings: what the database or the user has set for all connections does not bound how long a
+// TestTimeoutSettingsAreOverridden: timeouts set for the database or the user do not limit how long a
 // commit waits.
-func TestSettings(t *testing.T) {
+func TestTimeoutSettingsAreOverridden(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	set := o
@@ -327,15 +328,15 @@ func TestSettings(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.NoError(t, err)
-		require.Fail(t, "another one holds the state")
+		require.Fail(t, "commit returned while another transaction held the state")
 	case <-time.After(500 * time.Millisecond):
 	}
 	require.NoError(t, tx.Rollback(t.Context()))
 	require.NoError(t, <-ended)
 }
 
-// TestRefused: an error of the server is told as it is, and at once.
-func TestRefused(t *testing.T) {
+// TestServerErrorIsReturnedAtOnce: an error that the server reports is returned without retries.
+func TestServerErrorIsReturnedAtOnce(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	s := openAt(t, o)

@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// How many bytes one query returns about, and how many rows. How large the records are is
-// known only when some are there, so the first page of a scan is short.
+// The size of the result of one query, in bytes (approximately) and rows. The size of the records is
+// known only after the first page, so the first page of a scan is short.
 const (
 	pageBytes   = 4 << 20
 	firstPage   = 64
@@ -21,13 +21,13 @@ const (
 	pageGrowth  = 8
 )
 
-// state is the row of the table state, and what one statement reads beside it.
+// state is the row of the table state, with related values that are read in the same statement.
 type state struct {
 	revision, floor storage.Revision
 	lost            storage.Revision // at least the newest lost revision, 0 if nothing is known to be lost
-	history         int64            // changed by each Accept
-	id              int64            // of the commit at revision
-	gone            storage.Revision // the oldest revision of the marks given whose commit is missing, 0 if there is none
+	history         int64            // a random ID, changed by each Accept
+	id              int64            // the ID of the commit at revision
+	gone            storage.Revision // the oldest revision of the given marks whose commit is missing, or 0
 }
 
 // parse sets the state to the text of withState.
@@ -45,16 +45,16 @@ func (st *state) parse(text string) error {
 	return nil
 }
 
-// withState makes a statement of a query whose first column is s.state, the text that state.parse reads. The
-// statement gets the arguments of the query and then those that withState returns. One column is cheaper than
-// six, because it comes with each row.
+// withState extends a query whose first column is s.state, the text that state.parse reads, to a
+// statement. It returns the statement and its arguments. The state is one column because that is
+// cheaper than six, since it is repeated in each row.
 func withState(d dialect, seen marks, query string, args ...any) (statement string, all []any) {
 	gone, more := d.gone(seen, len(args)+1)
 	return `WITH s AS MATERIALIZED (SELECT concat_ws(' ', s.revision, s.floor, s.lost, s.history,
 		coalesce((SELECT id FROM commits WHERE revision = s.revision), 0), coalesce((` + gone + `), 0)) AS state FROM state AS s) ` + query, append(args, more...)
 }
 
-// querier is a transaction, or a database.
+// querier is a transaction or a database.
 type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
@@ -68,7 +68,7 @@ func stateOf(ctx context.Context, d dialect, q querier, seen marks) (st state, e
 	return st, err
 }
 
-// resolve returns the revision that a read at a revision shows.
+// resolve returns the revision that a read at a requested revision returns.
 func (st state) resolve(at storage.Revision) (storage.Revision, error) {
 	switch {
 	case at == 0:
@@ -81,8 +81,8 @@ func (st state) resolve(at storage.Revision) (storage.Revision, error) {
 	return at, nil
 }
 
-// upTo is the revision up to which a statement looks that reads at a revision: it sees
-// nothing newer than the state that it reads itself.
+// upTo returns the upper limit of the revisions that a statement reads: at, or no limit if at is 0,
+// because a statement sees nothing newer than the state that it reads.
 func upTo(at storage.Revision) storage.Revision {
 	if at == 0 {
 		return math.MaxInt64
@@ -90,10 +90,10 @@ func upTo(at storage.Revision) storage.Revision {
 	return at
 }
 
-// question is one query for the newest revision, for all who ask before it begins. What it
-// returns is never older than their asking.
-type question struct {
-	asked    chan struct{} // closed when there is an answer
+// revisionQuery is one query for the newest revision, shared by all callers that arrive before it
+// begins. So its result is never older than a call.
+type revisionQuery struct {
+	done     chan struct{} // closed after revision and err are set
 	revision storage.Revision
 	err      error
 }
@@ -105,38 +105,38 @@ func (s *Store) Revision(ctx context.Context) (storage.Revision, error) {
 		return 0, err
 	}
 	defer leave()
-	q := s.join()
+	q := s.joinQuery()
 	select {
-	case <-q.asked:
-		return q.revision, s.told(ctx, q.err)
+	case <-q.done:
+		return q.revision, s.callerError(ctx, q.err)
 	case <-inner.Done():
-		return 0, s.told(ctx, inner.Err())
+		return 0, s.callerError(ctx, inner.Err())
 	}
 }
 
-// join returns the question that is asked next.
-func (s *Store) join() *question {
+// joinQuery returns the next query, which has not begun, and starts it if necessary.
+func (s *Store) joinQuery() *revisionQuery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next == nil {
-		q := &question{asked: make(chan struct{})}
+		q := &revisionQuery{done: make(chan struct{})}
 		s.next = q
-		s.done.Go(func() { s.ask(q) })
+		s.background.Go(func() { s.runQuery(q) })
 	}
 	return s.next
 }
 
-func (s *Store) ask(q *question) {
-	s.asking.Lock()
-	defer s.asking.Unlock()
+func (s *Store) runQuery(q *revisionQuery) {
+	s.queryMu.Lock()
+	defer s.queryMu.Unlock()
 	s.mu.Lock()
-	s.next = nil // whoever comes now may be later than the query
+	s.next = nil // a caller that arrives from now on may need a newer result
 	s.mu.Unlock()
-	q.err = s.again(s.life, func(ctx context.Context) error {
+	q.err = s.retry(s.lifetime, func(ctx context.Context) error {
 		seen := s.seen()
 		st, err := stateOf(ctx, s.dialect, s.reads, seen)
 		if err == nil {
-			err = s.whole(ctx, seen, st)
+			err = s.checkRead(ctx, seen, st)
 		}
 		if err != nil {
 			return err
@@ -145,13 +145,14 @@ func (s *Store) ask(q *question) {
 		q.revision = st.revision
 		return nil
 	})
-	close(q.asked)
+	close(q.done)
 }
 
-// reading waits until the store makes fewer than maxReaders reads and returns the marks that the next one must
-// find. The read then has a connection at once. If it waited with its marks, it would not find the commits that
-// are shown meanwhile, and each waiting read could add a mark. The caller calls done after the read.
-func (s *Store) reading(ctx context.Context) (seen marks, done func(), err error) {
+// beginRead waits until fewer than maxReaders reads are running, and returns the marks that the next
+// read must find. The read then has a connection at once. If it waited for a connection with its marks,
+// it would not confirm the commits that are shown meanwhile, and each waiting read could add a mark.
+// The caller calls done after the read.
+func (s *Store) beginRead(ctx context.Context) (seen marks, done func(), err error) {
 	select {
 	case s.readers <- struct{}{}:
 		return s.seen(), func() { <-s.readers }, nil
@@ -164,7 +165,7 @@ func (s *Store) reading(ctx context.Context) (seen marks, done func(), err error
 func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
 	var rec storage.Record
 	err := s.call(ctx, func(ctx context.Context) (err error) {
-		seen, done, err := s.reading(ctx)
+		seen, done, err := s.beginRead(ctx)
 		if err != nil {
 			return err
 		}
@@ -173,7 +174,7 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 		if st, rec, err = recordOf(ctx, s.dialect, s.reads, seen, key, upTo(at)); err != nil {
 			return err
 		}
-		if err := s.whole(ctx, seen, st); err != nil {
+		if err := s.checkRead(ctx, seen, st); err != nil {
 			return err
 		}
 		if _, err = st.resolve(at); err == nil && rec.Value == nil {
@@ -187,8 +188,8 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	return rec, nil
 }
 
-// recordOf returns the record of a key at a revision, the zero Record if there is none,
-// and the state that belongs to it.
+// recordOf returns the record of a key as of a revision, or the zero Record if the key does not exist,
+// and the state that was read with it.
 func recordOf(ctx context.Context, d dialect, q querier, seen marks, key string, at storage.Revision) (st state, rec storage.Record, err error) {
 	var revision sql.NullInt64
 	var deleted sql.NullBool
@@ -202,21 +203,21 @@ func recordOf(ctx context.Context, d dialect, q querier, seen marks, key string,
 		err = st.parse(text)
 	}
 	if err == nil && revision.Valid && !deleted.Bool {
-		rec = storage.Record{Key: key, Value: present(value), Revision: storage.Revision(revision.Int64)}
+		rec = storage.Record{Key: key, Value: nonNil(value), Revision: storage.Revision(revision.Int64)}
 	}
 	return st, rec, err
 }
 
-// present is a value that is there: SQLite gives an empty one back as nil.
-func present(value []byte) []byte {
+// nonNil returns the value of an existing record: SQLite returns an empty value as nil.
+func nonNil(value []byte) []byte {
 	if value == nil {
 		return []byte{}
 	}
 	return value
 }
 
-// Scan implements storage.Backend. It reads in pages, so that a slow caller holds no
-// transaction open.
+// Scan implements storage.Backend. It reads in pages, so that a slow caller does not keep a transaction
+// open.
 func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
 	first, err := s.page(ctx, prefix, max(start, prefix), at, firstPage)
 	if err != nil {
@@ -247,12 +248,12 @@ func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revis
 	}, nil
 }
 
-// page is what one query of a scan returned.
+// page is the result of one query of a scan.
 type page struct {
 	records []storage.Record
 	bytes   int
-	more    bool             // there may be
-	shown   storage.Revision // that the records belong to
+	more    bool             // whether there may be more
+	shown   storage.Revision // the revision that was read
 }
 
 const pageQuery = `
@@ -261,23 +262,23 @@ const pageQuery = `
 	AND revision = (SELECT max(revision) FROM records WHERE key = o.key AND revision <= $3)
 	ORDER BY key LIMIT $4) AS r ON true ORDER BY r.key`
 
-// stateAfter ends the reading of rows and returns their state, which text has, if it contains the marks in seen.
+// stateAfter closes rows and returns the state in text, if it contains the marks in seen.
 func (s *Store) stateAfter(ctx context.Context, rows *sql.Rows, seen marks, text string) (st state, err error) {
 	if err := rows.Err(); err != nil {
 		return st, err
 	}
-	_ = rows.Close() // its connection may be the one that whole needs
+	_ = rows.Close() // checkRead may need its connection
 	if err := st.parse(text); err != nil {
 		return st, err
 	}
-	return st, s.whole(ctx, seen, st)
+	return st, s.checkRead(ctx, seen, st)
 }
 
-// page returns the next records under prefix from start on.
+// page returns the next records with the prefix, from start on.
 func (s *Store) page(ctx context.Context, prefix, start string, at storage.Revision, limit int) (p page, err error) {
 	err = s.call(ctx, func(ctx context.Context) error {
 		p = page{}
-		seen, done, err := s.reading(ctx)
+		seen, done, err := s.beginRead(ctx)
 		if err != nil {
 			return err
 		}
@@ -297,9 +298,9 @@ func (s *Store) page(ctx context.Context, prefix, start string, at storage.Revis
 				return err
 			}
 			if !revision.Valid {
-				break // there is nothing but the state
+				break // the row has only the state
 			}
-			r.Key, r.Revision, r.Value = string(key), storage.Revision(revision.Int64), present(r.Value)
+			r.Key, r.Revision, r.Value = string(key), storage.Revision(revision.Int64), nonNil(r.Value)
 			p.records, p.bytes = append(p.records, r), p.bytes+len(r.Key)+len(r.Value)
 			p.more = len(p.records) == limit || p.bytes >= pageBytes
 		}
@@ -313,7 +314,7 @@ func (s *Store) page(ctx context.Context, prefix, start string, at storage.Revis
 	return p, err
 }
 
-// end returns what is after all keys that begin with prefix.
+// end returns the upper limit of the keys with the prefix.
 func end(prefix string) []byte {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {

@@ -16,9 +16,9 @@ import (
 
 const maps = "http://in-process/api/v1/namespaces/default/configmaps"
 
-// TestServers: two servers share a database. What is written through one is read through the
-// other at once, is in its watches, and is compared with when it writes.
-func TestServers(t *testing.T) {
+// TestTwoServersShareADatabase: a write through one server is visible through the other at once, in
+// reads, watches and conflict checks.
+func TestTwoServersShareADatabase(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	var clients []*http.Client

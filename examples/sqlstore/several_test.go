@@ -14,15 +14,15 @@ import (
 	"orch.io/controlplane/storage/storagetest"
 )
 
-// several is a storage.Backend of several stores over one database: each call goes to another
-// one. What holds for it holds across processes.
-type several struct {
+// roundRobin is a storage.Backend that sends each call to the next of several stores in one database.
+// It has the properties that the stores have across processes.
+type roundRobin struct {
 	stores []*sqlstore.Store
 	turn   atomic.Int64
 }
 
-func openSeveral(t testing.TB, o sqlstore.Options) *several {
-	s := &several{}
+func openSeveral(t testing.TB, o sqlstore.Options) *roundRobin {
+	s := &roundRobin{}
 	for range 3 {
 		one, err := sqlstore.Open(t.Context(), o)
 		require.NoError(t, err)
@@ -31,41 +31,41 @@ func openSeveral(t testing.TB, o sqlstore.Options) *several {
 	return s
 }
 
-func (s *several) next() *sqlstore.Store { return s.stores[int(s.turn.Add(1))%len(s.stores)] }
+func (s *roundRobin) next() *sqlstore.Store { return s.stores[int(s.turn.Add(1))%len(s.stores)] }
 
-func (s *several) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
+func (s *roundRobin) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
 	return s.next().Get(ctx, key, at)
 }
 
-func (s *several) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
+func (s *roundRobin) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
 	return s.next().Scan(ctx, prefix, start, at)
 }
 
-func (s *several) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+func (s *roundRobin) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	return s.next().Commit(ctx, ws...)
 }
 
-func (s *several) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
+func (s *roundRobin) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return s.next().Watch(ctx, prefix, after)
 }
 
-func (s *several) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[[]storage.Event, error] {
+func (s *roundRobin) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return s.next().History(ctx, prefix, after, last)
 }
 
-func (s *several) Revision(ctx context.Context) (storage.Revision, error) {
+func (s *roundRobin) Revision(ctx context.Context) (storage.Revision, error) {
 	return s.next().Revision(ctx)
 }
 
-func (s *several) Compact(ctx context.Context, before storage.Revision) error {
+func (s *roundRobin) Compact(ctx context.Context, before storage.Revision) error {
 	return s.next().Compact(ctx, before)
 }
 
-func (s *several) Stamp(ctx context.Context, name, value string) (string, error) {
+func (s *roundRobin) Stamp(ctx context.Context, name, value string) (string, error) {
 	return s.next().Stamp(ctx, name, value)
 }
 
-func (s *several) Close() error {
+func (s *roundRobin) Close() error {
 	var errs []error
 	for _, one := range s.stores {
 		errs = append(errs, one.Close())
@@ -73,27 +73,28 @@ func (s *several) Close() error {
 	return errors.Join(errs...)
 }
 
-// TestSeveral: several stores over one database keep the contract together.
-func TestSeveral(t *testing.T) {
+// TestConformanceOfSeveralStores: several stores in one database fulfil the contract together.
+func TestConformanceOfSeveralStores(t *testing.T) {
 	needPostgres(t)
 	storagetest.Run(t, func(t testing.TB) storage.Backend { return openSeveral(t, empty(t)) })
 }
 
-// underFaults checks what several stores keep whatever happens to the database.
-func (s *several) underFaults(t testing.TB, happen func(progress func(commits int))) {
+// underFaults runs the fault tests on several stores while happen injects faults into the database.
+func (s *roundRobin) underFaults(t testing.TB, happen func(progress func(commits int))) {
 	t.Helper()
 	var stores []storage.Backend
 	for _, one := range s.stores {
 		stores = append(stores, one)
 	}
-	storagetest.RunFaults(t, stores, happen) // what became of a commit without an answer is not known
+	storagetest.RunFaults(t, stores, happen) // the outcome of an unanswered commit is unknown
 	for _, one := range s.stores {
 		require.NoError(t, one.Check(t.Context()))
 	}
 }
 
-// TestTerminated: the server ends all connections, again and again, under writers and watches.
-func TestTerminated(t *testing.T) {
+// TestConnectionsTerminated: the server repeatedly terminates all connections while stores write and
+// watch.
+func TestConnectionsTerminated(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	many := openSeveral(t, o)
@@ -107,11 +108,11 @@ func TestTerminated(t *testing.T) {
 	})
 }
 
-// TestServerKilled: all processes of the server are killed under writers and watches, and it is
-// started again. It writes to the disk as it does by itself.
+// TestServerKilled: all processes of the server are killed while stores write and watch, and the server
+// is started again. It runs with its default durability.
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
-	c := own(t)
+	c := ownCluster(t)
 	many := openSeveral(t, sqlstore.Options{Postgres: c.url(), Retain: forever})
 	defer func() { require.NoError(t, many.Close()) }()
 	rounds := 5

@@ -20,23 +20,24 @@ import (
 )
 
 const (
-	// busyTime is how long a transaction waits for one of another process.
+	// busyTime limits how long a transaction waits for a transaction of another process.
 	busyTime = 10 * time.Second
-	// walPages is how long the write-ahead log grows before it is put into the file.
+	// walPages is the size of the write-ahead log, in pages, at which SQLite moves it into the database
+	// file.
 	walPages = 16 << 10
-	// marksInText is how many marks a query has in its text at most.
+	// marksInText is the maximal number of marks that are written into the text of a query.
 	marksInText = 16
 )
 
 //go:embed sqlite.sql
 var sqliteSchema string
 
-// sqliteFile is the dialect of SQLite. The file is opened by one connection that writes,
-// whose transactions take the lock for writing at once, and several that read.
+// sqliteFile is the dialect of SQLite. The file is opened by one connection for writes, whose
+// transactions take the write lock at once, and several connections for reads.
 type sqliteFile struct{ path string }
 
-func (d sqliteFile) where() string            { return d.path }
-func (d sqliteFile) lookEvery() time.Duration { return 100 * time.Millisecond }
+func (d sqliteFile) where() string               { return d.path }
+func (d sqliteFile) pollInterval() time.Duration { return 100 * time.Millisecond }
 
 func (d sqliteFile) exists(ctx context.Context) (there bool, err error) {
 	file, err := filepath.Abs(d.path)
@@ -46,7 +47,7 @@ func (d sqliteFile) exists(ctx context.Context) (there bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	q := url.Values{"mode": {"rw"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds())}} // rw creates no file
+	q := url.Values{"mode": {"rw"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds())}} // rw does not create the file
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: file, RawQuery: q.Encode()}).String())
 	if err != nil {
 		return false, err
@@ -69,8 +70,8 @@ func (d sqliteFile) open(ctx context.Context) (p pools, err error) {
 	return p, d.prepare(ctx, p.commits)
 }
 
-// makePrivate makes the file, or what there is of it, one for its owner alone. SQLite gives its other
-// files the same mode.
+// makePrivate restricts the files of the database to their owner. SQLite creates its other files with
+// the same mode.
 func (d sqliteFile) makePrivate() error {
 	f, err := os.OpenFile(d.path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -104,8 +105,8 @@ func (d sqliteFile) connect(lock string, connections int) (*sql.DB, error) {
 	return db, err
 }
 
-// prepare makes the tables. Who else opens a new file at the same moment holds it while its
-// log is set up, and for that SQLite does not wait by itself.
+// prepare creates the tables. If another process opens a new file at the same time, it holds a lock
+// while SQLite sets up the log, and SQLite does not wait for this lock by itself.
 func (d sqliteFile) prepare(ctx context.Context, db *sql.DB) error {
 	ctx, cancel := context.WithTimeout(ctx, busyTime)
 	defer cancel()
@@ -114,7 +115,7 @@ func (d sqliteFile) prepare(ctx context.Context, db *sql.DB) error {
 		if err == nil {
 			err = d.addColumns(ctx, db)
 		}
-		if err == nil || !d.passing(err) || !wait(ctx, 10*time.Millisecond) {
+		if err == nil || !d.retryable(err) || !wait(ctx, 10*time.Millisecond) {
 			return err
 		}
 	}
@@ -136,10 +137,10 @@ func (d sqliteFile) addColumns(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// listen has nothing to listen to: SQLite tells other processes nothing.
+// listen returns at once, because SQLite has no notifications.
 func (d sqliteFile) listen(context.Context, func(storage.Revision)) error { return nil }
 
-// lock only reads, because each transaction of the committing connection holds the lock for writing.
+// lock only reads, because each transaction of the connection for writes holds the write lock.
 func (d sqliteFile) lock(ctx context.Context, tx *sql.Tx, seen marks) (state, error) {
 	return stateOf(ctx, d, tx, seen)
 }
@@ -160,7 +161,7 @@ func (d sqliteFile) gone(seen marks, first int) (query string, args []any) {
 }
 
 func (d sqliteFile) newest(ctx context.Context, tx *sql.Tx, keys []string) (map[string]storage.Revision, error) {
-	there := make(map[string]storage.Revision, len(keys))
+	revisions := make(map[string]storage.Revision, len(keys))
 	for _, key := range keys {
 		var revision storage.Revision
 		var deleted bool
@@ -168,12 +169,12 @@ func (d sqliteFile) newest(ctx context.Context, tx *sql.Tx, keys []string) (map[
 			Scan(&revision, &deleted)
 		switch {
 		case err == nil && !deleted:
-			there[key] = revision
+			revisions[key] = revision
 		case err != nil && err != sql.ErrNoRows:
 			return nil, err
 		}
 	}
-	return there, nil
+	return revisions, nil
 }
 
 func (d sqliteFile) insert(ctx context.Context, tx *sql.Tx, made batch) error {
@@ -193,7 +194,7 @@ func (d sqliteFile) insert(ctx context.Context, tx *sql.Tx, made batch) error {
 	return err
 }
 
-func (d sqliteFile) long(context.Context, *sql.Tx) (now int64, err error) {
+func (d sqliteFile) allowLong(context.Context, *sql.Tx) (now int64, err error) {
 	return time.Now().UnixNano(), nil
 }
 
@@ -207,8 +208,8 @@ func (d sqliteFile) add(ctx context.Context, tx *sql.Tx, records []storage.Recor
 	return nil
 }
 
-// turn has come when the transaction has begun, since only one can write.
-func (d sqliteFile) turn(context.Context, *sql.Tx) error { return nil }
+// lockCompaction does nothing, because only one transaction can write.
+func (d sqliteFile) lockCompaction(context.Context, *sql.Tx) error { return nil }
 
 func (d sqliteFile) oldest(ctx context.Context, db *sql.DB, keep time.Duration) (oldest storage.Revision, err error) {
 	err = db.QueryRowContext(ctx, oldestQuery("$1"), time.Now().Add(-keep).UnixNano()).Scan(&oldest)
@@ -219,7 +220,7 @@ func (d sqliteFile) size() string {
 	return `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`
 }
 
-func (d sqliteFile) fault(err error) error {
+func (d sqliteFile) storageError(err error) error {
 	switch codeOf(err) {
 	case sqlite3.SQLITE_FULL:
 		return storage.ErrFull
@@ -229,27 +230,27 @@ func (d sqliteFile) fault(err error) error {
 	return nil
 }
 
-func (d sqliteFile) trouble(err error) string {
+func (d sqliteFile) problem(err error) string {
 	switch codeOf(err) {
 	case 0:
 		return ""
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUPT:
 		return "the database is busy with other transactions"
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return "the file of the database is damaged"
+		return "the database file is damaged"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN:
-		return "the file of the database cannot be opened or written"
+		return "the database file cannot be opened or written"
 	}
-	return "the database reports a fault"
+	return "the database reported an error"
 }
 
-// passing takes what the end of an attempt has interrupted for something that passes.
-func (d sqliteFile) passing(err error) bool {
+// retryable includes an attempt that its own deadline interrupted.
+func (d sqliteFile) retryable(err error) bool {
 	code := codeOf(err)
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_INTERRUPT || errors.Is(err, context.DeadlineExceeded)
 }
 
-// codeOf returns the primary result code of SQLite that an error has, 0 if it has none.
+// codeOf returns the primary SQLite result code of an error, or 0 if it has none.
 func codeOf(err error) int {
 	if fault := (*sqlite.Error)(nil); errors.As(err, &fault) {
 		return fault.Code() & 0xff

@@ -15,8 +15,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestInterrupted: what SQLite has not answered when its time was up is tried again.
-func TestInterrupted(t *testing.T) {
+// TestTimedOutStatementIsRetried: a statement that SQLite interrupts because of the deadline is
+// retried.
+func TestTimedOutStatementIsRetried(t *testing.T) {
 	o := sqlstore.Options{File: filepath.Join(t.TempDir(), "data.db")}
 	db, err := sql.Open("sqlite", o.File)
 	require.NoError(t, err)
@@ -30,8 +31,8 @@ func TestInterrupted(t *testing.T) {
 	require.True(t, sqlstore.Passing(o, fmt.Errorf("asked: %w", context.DeadlineExceeded)))
 }
 
-// TestDiskFull: when the disk has no room commits are ErrFull and not made, what is there can be
-// read, and all is as before when there is room again.
+// TestDiskFull: when the disk is full, commits fail with ErrFull and write nothing, and reads work.
+// Commits work again when there is space.
 func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {

@@ -13,30 +13,29 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Options say where a Store is and how much history it keeps. One of File and Postgres is
-// given.
+// Options configures a Store. Exactly one of File and Postgres must be set.
 type Options struct {
-	// File is the path of an SQLite database. SQLite keeps two more files beside it.
+	// File is the path of an SQLite database. SQLite keeps two more files next to it.
 	File string
-	// Postgres is the address of a PostgreSQL database, either as a URL such as
-	// postgres://user@10.0.0.1/name?sslmode=verify-full or as keywords and values. Several
-	// servers may be named; the one that is no standby is used.
+	// Postgres is the address of a PostgreSQL database, either a URL such as
+	// postgres://user@10.0.0.1/name?sslmode=verify-full or keywords and values. If it names several
+	// servers, the store uses the primary.
 	Postgres string
-	// Schema is where the tables of a PostgreSQL database are. It is made if it does not
-	// exist, and is controlplane if it is empty.
+	// Schema is the PostgreSQL schema of the tables, controlplane by default. It is created if it does
+	// not exist.
 	Schema string
-	// Retain is how long a replaced record stays readable; 0 means 5 minutes, less
-	// than 0 forever.
+	// Retain is how long a replaced record stays readable. 0 means 5 minutes. If it is negative, the
+	// history is never compacted.
 	Retain time.Duration
-	// Logger is told when the database does not answer; nil is nobody.
+	// Logger receives the log of the store. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Bounds of one database, in connections and time.
+// Limits of connections and time.
 const (
 	maxReaders    = 8
-	callTime      = 20 * time.Second // of a whole call
-	attemptTime   = 10 * time.Second // of one attempt
+	callTime      = 20 * time.Second // for all attempts of a call
+	attemptTime   = 10 * time.Second // for one attempt
 	pauseTime     = 50 * time.Millisecond
 	longPauseTime = time.Second
 )
@@ -50,24 +49,24 @@ type Store struct {
 	logger  *slog.Logger
 	retain  time.Duration
 	queue   chan *commit
-	readers chan struct{}        // has an element for each read that goes on
-	loss    atomic.Pointer[loss] // nil while the store is usable
-	marked  atomic.Int64         // the last state.lost read
-	history int64                // state.history when the store was opened
+	readers chan struct{}        // has an element for each running read
+	loss    atomic.Pointer[loss] // nil as long as the store is usable
+	marked  atomic.Int64         // the latest state.lost that was read
+	history int64                // state.history at the time of Open
 
-	life context.Context // ends with the store
-	end  context.CancelFunc
-	done sync.WaitGroup // the store's own goroutines
+	lifetime    context.Context // ended by Close
+	endLifetime context.CancelFunc
+	background  sync.WaitGroup // the goroutines of the store
 
-	mu     sync.Mutex
-	closed bool
-	calls  sync.WaitGroup   // added to under mu, while the store is not closed
-	shown  marks            // commits shown to callers that no later read has confirmed
-	known  storage.Revision // the newest that was announced
-	news   chan struct{}    // closed when there is one after known
-	next   *question        // that has not been asked yet
+	mu        sync.Mutex
+	closed    bool
+	calls     sync.WaitGroup   // running calls; Add is called with mu held, and not after closed is set
+	shown     marks            // guarded by mu: commits shown to callers and not yet confirmed by a later read
+	known     storage.Revision // guarded by mu: the newest announced revision
+	committed chan struct{}    // guarded by mu: closed and replaced when known increases
+	next      *revisionQuery   // guarded by mu: the query that has not begun
 
-	asking sync.Mutex // held while a question is asked
+	queryMu sync.Mutex // held while a revisionQuery runs
 }
 
 var (
@@ -80,10 +79,12 @@ var (
 	_ storage.Shared        = (*Store)(nil)
 )
 
-// Shared implements storage.Shared: any number of processes may open a database.
+// Shared implements storage.Shared. It returns true: any number of processes may open the same
+// database.
 func (*Store) Shared() bool { return true }
 
-// Open opens the store in a database, whose tables are made if they do not exist.
+// Open opens the store in a database, and creates its tables if they do not exist. The caller must call
+// Close.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	d, err := o.dialect()
 	if err != nil {
@@ -96,22 +97,22 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{dialect: d, logger: o.Logger, retain: o.Retain, queue: make(chan *commit, maxTogether),
-		readers: make(chan struct{}, maxReaders), news: make(chan struct{})}
-	s.life, s.end = context.WithCancel(context.Background())
+		readers: make(chan struct{}, maxReaders), committed: make(chan struct{})}
+	s.lifetime, s.endLifetime = context.WithCancel(context.Background())
 	if s.pools, err = s.open(ctx); err == nil {
 		err = s.begin(ctx)
 	}
 	if err == nil && s.retain > 0 {
-		err = s.forgetOld(ctx) // what became too old meanwhile
+		err = s.compactOld(ctx) // history that expired while the store was closed
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open storage in %s: %w", s.where(), err), s.Close())
 	}
-	s.done.Go(s.write)
-	s.done.Go(s.look)
-	s.done.Go(s.hear)
+	s.background.Go(s.write)
+	s.background.Go(s.poll)
+	s.background.Go(s.receive)
 	if s.retain > 0 {
-		s.done.Go(s.forget)
+		s.background.Go(s.compactLoop)
 	}
 	return s, nil
 }
@@ -119,16 +120,17 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 func (o Options) dialect() (dialect, error) {
 	switch {
 	case o.File != "" && o.Postgres != "":
-		return nil, errors.New("both a file and a PostgreSQL database are given")
+		return nil, errors.New("both Options.File and Options.Postgres are set")
 	case o.File != "":
 		return sqliteFile{o.File}, nil
 	case o.Postgres != "":
 		return newPostgres(o.Postgres, o.Schema)
 	}
-	return nil, errors.New("no file and no PostgreSQL database is given")
+	return nil, errors.New("neither Options.File nor Options.Postgres is set")
 }
 
-// enter begins a call, which ends early if the store is closed; leave ends it.
+// enter begins a call and returns its context, which also ends when the store is closed. The caller
+// must call leave; Close waits for it.
 func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -140,11 +142,11 @@ func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err
 	}
 	s.calls.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.life, cancel)
+	stop := context.AfterFunc(s.lifetime, cancel)
 	return ctx, func() { stop(); cancel(); s.calls.Done() }, nil
 }
 
-// call makes a call that may be made several times.
+// call calls f, which must be idempotent, with retries.
 func (s *Store) call(ctx context.Context, f func(ctx context.Context) error) error {
 	inner, leave, err := s.enter(ctx)
 	if err != nil {
@@ -154,28 +156,28 @@ func (s *Store) call(ctx context.Context, f func(ctx context.Context) error) err
 	if l := s.loss.Load(); l != nil {
 		return l.err
 	}
-	return s.told(ctx, s.again(inner, f))
+	return s.callerError(ctx, s.retry(inner, f))
 }
 
-// again calls f until it succeeds, fails for good, or its time is up.
-func (s *Store) again(ctx context.Context, f func(ctx context.Context) error) error {
+// retry calls f until it succeeds, fails with an error that is not retryable, or callTime has passed.
+func (s *Store) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	for pause := pauseTime; ; pause = min(2*pause, longPauseTime) {
 		attempt, done := context.WithTimeout(ctx, attemptTime)
 		err := f(attempt)
 		done()
-		if err == nil || ctx.Err() != nil || errors.Is(err, errUnknown) || !s.passing(err) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, errUnknown) || !s.retryable(err) {
 			return err
 		}
-		s.logger.Debug("the database did not answer, trying again", "error", err)
+		s.logger.Debug("database did not answer; trying again", "error", err)
 		if !wait(ctx, pause) {
 			return err
 		}
 	}
 }
 
-// wait reports false if the context ends before the time has passed.
+// wait waits for d. It reports false if the context ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -187,29 +189,29 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// unansweredError says that the database did not answer in time. It is not the error of
-// the context that was for that, which callers would take for their own.
+// unansweredError is the error of a call to which the database did not answer in time. It does not wrap
+// the error of the context, which belongs to the store: callers would take it for their own.
 type unansweredError struct{ last error }
 
 func (e *unansweredError) Error() string { return "the database did not answer: " + e.last.Error() }
 
-// told makes of an error of the database what the contract calls it. asked is the
-// caller's own context.
-func (s *Store) told(asked context.Context, err error) error {
+// callerError converts an error of the database to the errors of storage.Backend. caller is the context
+// of the caller, whose error takes precedence.
+func (s *Store) callerError(caller context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case asked.Err() != nil:
-		return asked.Err()
-	case s.life.Err() != nil:
+	case caller.Err() != nil:
+		return caller.Err()
+	case s.lifetime.Err() != nil:
 		return storage.ErrClosed
 	}
-	if named := s.fault(err); named != nil {
+	if named := s.storageError(err); named != nil {
 		return fmt.Errorf("%w: %w", named, err)
 	}
-	kind := s.trouble(err)
+	kind := s.problem(err)
 	switch {
-	case s.passing(err) || errors.Is(err, context.DeadlineExceeded):
+	case s.retryable(err) || errors.Is(err, context.DeadlineExceeded):
 		return &storage.UnavailableError{Kind: cmp.Or(kind, "the database does not answer"), Err: &unansweredError{err}}
 	case kind != "":
 		return &storage.UnavailableError{Kind: kind, Err: err}
@@ -249,7 +251,8 @@ func (s *Store) Stamps(ctx context.Context) (stamps map[string]string, err error
 	return stamps, err
 }
 
-// Missing implements storage.Checker. A database gives out no record that it cannot read.
+// Missing implements storage.Checker. There are no damaged records, because a database returns no
+// record that it cannot read.
 func (s *Store) Missing() (damaged, losses int) {
 	if s.loss.Load() != nil || s.marked.Load() != 0 {
 		losses = 1
@@ -259,7 +262,7 @@ func (s *Store) Missing() (damaged, losses int) {
 
 // Size implements storage.Sizer.
 func (s *Store) Size() (size int64) {
-	err := s.call(s.life, func(ctx context.Context) error {
+	err := s.call(s.lifetime, func(ctx context.Context) error {
 		return s.reads.QueryRowContext(ctx, s.size()).Scan(&size)
 	})
 	if err != nil {
@@ -277,8 +280,8 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.mu.Unlock()
-	s.end()
+	s.endLifetime()
 	s.calls.Wait()
-	s.done.Wait()
+	s.background.Wait()
 	return s.pools.close()
 }

@@ -28,13 +28,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(tests{m})
 }
 
-// tests end the server that they had in common.
+// tests stops the shared server after the tests.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {
 	code := m.M.Run()
 	if started.Load() {
-		if c, _ := common(); c != nil {
+		if c, _ := commonCluster(); c != nil {
 			if err := c.remove(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				return 1
@@ -77,9 +77,9 @@ func TestRetention(t *testing.T) {
 	storagetest.RunRetained(t, open, true)
 }
 
-// TestTwoProcesses: what one store commits the other one of the same file sees, also in
-// its watches, and revisions are one sequence.
-func TestTwoProcesses(t *testing.T) {
+// TestTwoStoresShareAFile: each of two stores in one file sees the commits of the other, also in its
+// watches, and their revisions form one sequence.
+func TestTwoStoresShareAFile(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir, forever), open(t, dir, forever)
 	defer func() { require.NoError(t, a.Close()); require.NoError(t, b.Close()) }()
@@ -107,13 +107,14 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	writers.Wait()
 	_, err := b.Commit(t.Context(), storage.Write{Key: "k/0/0", Value: []byte("w")})
-	require.IsType(t, &storage.ConflictError{}, err, "expected not to be there")
+	require.IsType(t, &storage.ConflictError{}, err, "create of an existing key")
 }
 
-// victim names the file that a process of this test writes to until it is killed.
+// victim is the environment variable with the file that a child process of the test writes to until it
+// is killed.
 const victim = "SQLSTORE_TEST_VICTIM"
 
-// write commits as fast as it can, four at a time, and tells what was acknowledged.
+// write commits as fast as it can, four commits at a time, and prints the acknowledged ones.
 func write(file string) {
 	s, err := sqlstore.Open(context.Background(), sqlstore.Options{File: file})
 	if err != nil {
@@ -128,15 +129,15 @@ func write(file string) {
 				if err != nil {
 					os.Exit(1)
 				}
-				os.Stdout.WriteString(fmt.Sprintln(key, rev)) // one write for each line
+				os.Stdout.WriteString(fmt.Sprintln(key, rev)) // one write call per line
 			}
 		}()
 	}
 	select {}
 }
 
-// TestKill: nothing that was acknowledged is lost when the process is killed.
-func TestKill(t *testing.T) {
+// TestKilledProcessLosesNoCommit: all acknowledged commits are there after the process was killed.
+func TestKilledProcessLosesNoCommit(t *testing.T) {
 	for round := range 5 {
 		dir := t.TempDir()
 		cmd := exec.Command(os.Args[0])
@@ -155,7 +156,7 @@ func TestKill(t *testing.T) {
 				require.NoError(t, cmd.Process.Kill())
 			}
 		}
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // killed
 		s := open(t, dir, forever)
 		for key, rev := range acknowledged {
 			rec, err := s.Get(t.Context(), key, rev)
@@ -166,8 +167,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestFaultsNameTheFile: what cannot be opened is an error that says which file.
-func TestFaultsNameTheFile(t *testing.T) {
+// TestOpenErrorNamesTheFile: the error for a file that cannot be opened contains its path.
+func TestOpenErrorNamesTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "data.db")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("no database ", 1000)), 0o600))
 	_, err := sqlstore.Open(t.Context(), sqlstore.Options{File: file})
@@ -175,11 +176,11 @@ func TestFaultsNameTheFile(t *testing.T) {
 	_, err = sqlstore.Open(t.Context(), sqlstore.Options{File: filepath.Join(file, "below", "data.db")})
 	require.ErrorContains(t, err, file)
 	_, err = sqlstore.Open(t.Context(), sqlstore.Options{})
-	require.ErrorContains(t, err, "no file and no PostgreSQL")
+	require.ErrorContains(t, err, "neither Options.File nor Options.Postgres is set")
 }
 
-// TestOpenAtOnce: several open a database that is not there yet.
-func TestOpenAtOnce(t *testing.T) {
+// TestConcurrentOpenOfNewDatabase: several stores create the same database at the same time.
+func TestConcurrentOpenOfNewDatabase(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		openAtOnce(t, func() sqlstore.Options { return sqlstore.Options{File: filepath.Join(t.TempDir(), "data.db")} })
 	})

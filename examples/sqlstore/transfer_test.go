@@ -17,7 +17,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// history is all that a store tells from a revision on: what there is then, and what happened.
+// history returns everything that a store can read from a revision on: the records at that revision,
+// and the later commits.
 func history(t testing.TB, s storage.Backend, oldest, newest storage.Revision) (records []storage.Record, commits [][]storage.Event) {
 	t.Helper()
 	_, all, err := s.Scan(t.Context(), "", "", oldest)
@@ -37,9 +38,9 @@ func history(t testing.TB, s storage.Backend, oldest, newest storage.Revision) (
 	return records, commits
 }
 
-// TestTransfer: everything moves into SQLite, from there into PostgreSQL and back into memory, by
-// copies and by files, with its revisions, its history and its stamps.
-func TestTransfer(t *testing.T) {
+// TestCopyAndBackupBetweenDatabases: copies and backups from memory to SQLite, PostgreSQL and back
+// preserve revisions, history and stamps.
+func TestCopyAndBackupBetweenDatabases(t *testing.T) {
 	t.Parallel()
 	memory := func() storage.Backend {
 		s := memstore.New(memstore.Options{Retain: -1, MaxEvents: -1, MaxBytes: -1})
@@ -87,7 +88,8 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// TestSlowImport: the records may come more slowly than others are kept waiting for a commit.
+// TestSlowImport: the records of an import may arrive more slowly than the time for which other
+// processes wait for a commit.
 func TestSlowImport(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -104,8 +106,8 @@ func TestSlowImport(t *testing.T) {
 	require.EqualValues(t, 3, put(t, s, "c", "1"))
 }
 
-// TestUnknownImport: what became of an import is told by where the store begins and ends, and not at
-// all if it had nothing.
+// TestUnknownImport: the outcome of an unanswered import is determined by the oldest and newest
+// revisions of the store. It stays unknown if the import had no records.
 func TestUnknownImport(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, empty(t))

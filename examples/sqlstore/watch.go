@@ -10,63 +10,63 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// eventRows is how many events one query returns at most. It is more than a commit has.
+// eventRows is the maximal number of events that one query returns. It is larger than the number of
+// events of a commit.
 const eventRows = 512
 
-// announce wakes the watches if a revision is newer than all that were announced.
+// announce wakes the watches if revision is newer than all announced revisions.
 func (s *Store) announce(revision storage.Revision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if revision > s.known {
 		s.known = revision
-		close(s.news)
-		s.news = make(chan struct{})
+		close(s.committed)
+		s.committed = make(chan struct{})
 	}
 }
 
-// correct takes back revisions that were announced and that the database does not have, so that the watches
-// hear of the commits that get these revisions.
+// correct lowers the newest announced revision if the database does not have it, so that later commits
+// with these revisions wake the watches.
 func (s *Store) correct(newest storage.Revision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = min(s.known, newest)
 }
 
-// tidings returns what is closed at the next commit.
-func (s *Store) tidings() <-chan struct{} {
+// nextCommit returns a channel that is closed at the next commit.
+func (s *Store) nextCommit() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.news
+	return s.committed
 }
 
-// look wakes the watches when another process has committed.
-func (s *Store) look() {
-	for wait(s.life, s.lookEvery()) {
-		_, _ = s.Revision(s.life) // which announces it
+// poll wakes the watches after another process has committed.
+func (s *Store) poll() {
+	for wait(s.lifetime, s.pollInterval()) {
+		_, _ = s.Revision(s.lifetime) // Revision calls announce
 	}
 }
 
-// hear does so at once where the database tells.
-func (s *Store) hear() {
+// receive wakes the watches by the notifications of the database, if it has any.
+func (s *Store) receive() {
 	for {
-		err := s.listen(s.life, s.announce)
-		if err == nil || s.life.Err() != nil {
+		err := s.listen(s.lifetime, s.announce)
+		if err == nil || s.lifetime.Err() != nil {
 			return
 		}
-		s.logger.Warn("the database does not tell of commits, trying again", "error", err)
-		if !wait(s.life, longPauseTime) {
+		s.logger.Warn("failed to receive notifications of commits; trying again", "error", err)
+		if !wait(s.lifetime, longPauseTime) {
 			return
 		}
 	}
 }
 
-// Watch implements storage.Backend. A watch keeps nothing but the revision that it has
-// come to, so a slow one costs no memory, and one that the database does not answer goes on
-// when it does.
+// Watch implements storage.Backend. A watch holds only the revision that it has reached, so a slow
+// consumer costs no memory. If the database does not answer, the watch waits and continues.
 func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return func(yield func([]storage.Event, error) bool) {
 		for {
-			news := s.tidings()
+			news := s.nextCommit()
 			seen, more, err := s.deliver(ctx, prefix, after, math.MaxInt64, yield)
 			after = seen
 			var silent *unansweredError
@@ -74,7 +74,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 			case ctx.Err() != nil || !more && err == nil:
 				return
 			case errors.As(err, &silent):
-				s.logger.Warn("a watch waits for the database", "prefix", prefix, "after", after, "error", err)
+				s.logger.Warn("watch waits for the database", "prefix", prefix, "after", after, "error", err)
 				continue
 			case err != nil:
 				yield(nil, err)
@@ -84,7 +84,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 			case <-news:
 			case <-ctx.Done():
 				return
-			case <-s.life.Done():
+			case <-s.lifetime.Done():
 				yield(nil, storage.ErrClosed)
 				return
 			}
@@ -101,8 +101,8 @@ func (s *Store) History(ctx context.Context, prefix string, after, last storage.
 	}
 }
 
-// deliver yields the commits after one revision up to another, and returns the revision
-// that it came to. It reports false if the consumer wants no more.
+// deliver yields the commits after one revision and up to another, and returns the revision that it
+// reached. It reports false if the consumer has stopped.
 func (s *Store) deliver(ctx context.Context, prefix string, after, last storage.Revision, yield func([]storage.Event, error) bool) (storage.Revision, bool, error) {
 	for {
 		p, err := s.events(ctx, prefix, after, last)
@@ -126,11 +126,11 @@ func (s *Store) deliver(ctx context.Context, prefix string, after, last storage.
 	}
 }
 
-// stretch is what one query of a watch returned: all events up to a revision.
-type stretch struct {
+// eventPage is the result of one query of a watch: all events up to a revision.
+type eventPage struct {
 	events []storage.Event
 	seen   storage.Revision
-	more   bool // there may be
+	more   bool // whether there may be more
 }
 
 const eventQuery = `
@@ -141,11 +141,12 @@ const eventQuery = `
 	WHERE r.revision > $1 AND r.revision <= $2 AND r.key >= $3 AND r.key < $4
 	ORDER BY r.revision, r.key LIMIT $5) AS e ON true ORDER BY e.revision, e.key`
 
-// events returns the first events of whole commits after one revision and up to another.
-func (s *Store) events(ctx context.Context, prefix string, after, last storage.Revision) (p stretch, err error) {
+// events returns the first events after one revision and up to another. It returns only complete
+// commits.
+func (s *Store) events(ctx context.Context, prefix string, after, last storage.Revision) (p eventPage, err error) {
 	err = s.call(ctx, func(ctx context.Context) error {
-		p = stretch{}
-		seen, done, err := s.reading(ctx)
+		p = eventPage{}
+		seen, done, err := s.beginRead(ctx)
 		if err != nil {
 			return err
 		}
@@ -157,14 +158,14 @@ func (s *Store) events(ctx context.Context, prefix string, after, last storage.R
 		}
 		defer rows.Close()
 		var text string
-		size, first := 0, 0 // first is that of the commit that may have more events
+		size, first := 0, 0 // first is the index of the first event of the last commit, which may have more events
 		for !p.more && rows.Next() {
 			e, err := eventOf(rows, &text)
 			if err != nil {
 				return err
 			}
 			if e.Revision == 0 {
-				break // there is nothing but the state
+				break // the row has only the state
 			}
 			if n := len(p.events); n > 0 && p.events[n-1].Revision < e.Revision {
 				first = n
@@ -197,10 +198,10 @@ func eventOf(rows *sql.Rows, state *string) (e storage.Event, err error) {
 	}
 	e.Key, e.Revision = string(key), storage.Revision(revision.Int64)
 	if !deleted.Bool {
-		e.Value = present(value)
+		e.Value = nonNil(value)
 	}
 	if old.Valid && !absent.Bool {
-		e.Prev = storage.Record{Key: e.Key, Value: present(replaced), Revision: storage.Revision(old.Int64)}
+		e.Prev = storage.Record{Key: e.Key, Value: nonNil(replaced), Revision: storage.Revision(old.Int64)}
 	}
 	return e, nil
 }

@@ -9,19 +9,19 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Bounds of one key, of one commit, and of what one transaction makes.
+// Limits of a key, of a commit, and of the commits of one transaction.
 const (
-	maxKey        = 2 << 10 // PostgreSQL has a bound for what is in an index
+	maxKey        = 2 << 10 // PostgreSQL limits the size of an index entry
 	maxBytes      = 64 << 20
 	maxTogether   = 128
 	togetherBytes = 8 << 20
 )
 
-// errUnknown says that a transaction may or may not have been committed.
+// errUnknown is the error of a transaction that may or may not have been committed.
 var errUnknown = errors.New("the commit may or may not have happened")
 
-// commit is one that waits to be made. Who sends it waits for done, or leaves; it is
-// made all the same then.
+// commit is a commit in the queue. Its sender may stop waiting for done; the commit is applied
+// nevertheless.
 type commit struct {
 	writes []storage.Write
 	bytes  int
@@ -49,17 +49,17 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	select {
 	case s.queue <- c:
 	case <-inner.Done():
-		return 0, s.told(ctx, inner.Err())
+		return 0, s.callerError(ctx, inner.Err())
 	}
 	select {
 	case <-c.done:
-		return c.revision, s.told(ctx, c.err)
+		return c.revision, s.callerError(ctx, c.err)
 	case <-inner.Done():
-		return 0, s.told(ctx, inner.Err())
+		return 0, s.callerError(ctx, inner.Err())
 	}
 }
 
-// measure counts the bytes of a commit, and refuses one that is too large.
+// measure sets c.bytes, and fails if the commit is too large.
 func (c *commit) measure() error {
 	if len(c.writes) > storage.CommitLength {
 		return fmt.Errorf("%w: %d writes", storage.ErrTooLarge, len(c.writes))
@@ -75,20 +75,20 @@ func (c *commit) measure() error {
 	return nil
 }
 
-// write makes the commits of the queue until the store is closed.
+// write applies the commits of the queue until the store is closed.
 func (s *Store) write() {
 	for {
 		select {
 		case c := <-s.queue:
-			s.together(s.waiting(c))
-		case <-s.life.Done():
+			s.commitTogether(s.withWaiting(c))
+		case <-s.lifetime.Done():
 			return
 		}
 	}
 }
 
-// waiting returns a commit with those that wait behind it.
-func (s *Store) waiting(c *commit) []*commit {
+// withWaiting returns c and the commits that wait behind it, up to the limits of a transaction.
+func (s *Store) withWaiting(c *commit) []*commit {
 	all := []*commit{c}
 	for bytes := c.bytes; len(all) < maxTogether && bytes < togetherBytes; {
 		select {
@@ -101,11 +101,11 @@ func (s *Store) waiting(c *commit) []*commit {
 	return all
 }
 
-// together makes commits in one transaction. What is wrong with one of them leaves the
-// others alone; if the transaction fails, they all did. It is tried again only if it was
-// certainly not made.
-func (s *Store) together(all []*commit) {
-	err := s.again(s.life, func(ctx context.Context) error { return s.transact(ctx, all) })
+// commitTogether applies commits in one transaction. An invalid commit or a conflict does not affect
+// the others; if the transaction fails, all fail. The transaction is retried only if it certainly was
+// not committed.
+func (s *Store) commitTogether(all []*commit) {
+	err := s.retry(s.lifetime, func(ctx context.Context) error { return s.transact(ctx, all) })
 	for _, c := range all {
 		if err != nil {
 			c.revision, c.err = 0, err
@@ -114,7 +114,7 @@ func (s *Store) together(all []*commit) {
 	}
 }
 
-// transact makes the commits in one transaction, and shows the newest revision after them.
+// transact applies the commits in one transaction, and shows the newest revision after them.
 func (s *Store) transact(ctx context.Context, all []*commit) error {
 	tx, err := s.commits.BeginTx(ctx, nil)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Store) transact(ctx context.Context, all []*commit) error {
 	if err != nil {
 		return err
 	}
-	if err := s.wholeIn(ctx, tx, seen, before); err != nil {
+	if err := s.checkCommit(ctx, tx, seen, before); err != nil {
 		return err
 	}
 	now, err := s.current(ctx, tx, all)
@@ -135,9 +135,9 @@ func (s *Store) transact(ctx context.Context, all []*commit) error {
 	}
 	made := batch{first: before.revision + 1, last: before.revision, id: newID()}
 	for _, c := range all {
-		c.revision = 0 // it may be another attempt
+		c.revision = 0 // a previous attempt may have set it
 		if c.err = c.check(now); c.err != nil {
-			if err := c.complete(ctx, s.dialect, tx, before.revision); err != nil {
+			if err := c.addConflictValue(ctx, s.dialect, tx, before.revision); err != nil {
 				return err
 			}
 			continue
@@ -160,7 +160,7 @@ func (s *Store) transact(ctx context.Context, all []*commit) error {
 	return nil
 }
 
-// current returns the records that commits write to, without their values.
+// current returns the current records of the keys that the commits write, without their values.
 func (s *Store) current(ctx context.Context, tx *sql.Tx, all []*commit) (map[string]storage.Record, error) {
 	now := make(map[string]storage.Record)
 	var keys []string
@@ -172,14 +172,14 @@ func (s *Store) current(ctx context.Context, tx *sql.Tx, all []*commit) (map[str
 			}
 		}
 	}
-	there, err := s.newest(ctx, tx, keys)
-	for key, revision := range there {
+	revisions, err := s.newest(ctx, tx, keys)
+	for key, revision := range revisions {
 		now[key] = storage.Record{Key: key, Revision: revision}
 	}
 	return now, err
 }
 
-// check compares what the writes expect with what is there.
+// check compares the expected revisions with the current records.
 func (c *commit) check(now map[string]storage.Record) error {
 	for _, w := range c.writes {
 		if err := w.Check(now[w.Key]); err != nil {
@@ -189,8 +189,9 @@ func (c *commit) check(now map[string]storage.Record) error {
 	return nil
 }
 
-// complete adds the value to the record that a conflict shows, if it is one of the database.
-func (c *commit) complete(ctx context.Context, d dialect, tx *sql.Tx, newest storage.Revision) error {
+// addConflictValue reads the value of the current record into a conflict error, unless a commit of the
+// same transaction wrote the record.
+func (c *commit) addConflictValue(ctx context.Context, d dialect, tx *sql.Tx, newest storage.Revision) error {
 	var conflict *storage.ConflictError
 	if !errors.As(c.err, &conflict) || conflict.Current.Revision == 0 || conflict.Current.Revision > newest {
 		return nil
@@ -200,7 +201,7 @@ func (c *commit) complete(ctx context.Context, d dialect, tx *sql.Tx, newest sto
 	return err
 }
 
-// apply notes what the commit makes of the records, and adds it to those that are made.
+// apply updates now with the writes of the commit, and returns made with the written records appended.
 func (c *commit) apply(now map[string]storage.Record, made []storage.Record) []storage.Record {
 	for _, w := range c.writes {
 		if w.Guard {

@@ -1,6 +1,6 @@
-// Command versions is a server with a kind in two versions, each a struct of its own, and a
-// client of each: they see the same object, each in its form, and neither loses what only
-// the other knows.
+// Command versions is a server with a kind in two versions, each with its own struct, and a client of
+// each version. Both clients use the same object in their version, and neither loses fields that only
+// the other version has.
 //
 //	go run ./examples/versions
 package main
@@ -22,7 +22,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Upstream is the kind in v1, the hub: hooks, admission and controllers see this form.
+// Upstream is the kind in v1, the hub: hooks, admission and controllers use this version.
 type Upstream struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -33,14 +33,14 @@ type Upstream struct {
 	} `json:"spec"`
 }
 
-// UpstreamV1beta1 is what it was before: one text, and no timeout.
+// UpstreamV1beta1 is the older version: a single address string, without a timeout.
 type UpstreamV1beta1 struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
 	Address         string `json:"address" schema:"required"`
 }
 
-// kind has the older version beside the hub. Objects are stored as v1.
+// kind returns the kind with the hub and the older version. Objects are stored as v1.
 func kind() *registry.Kind {
 	return registry.Of(registry.Definition[Upstream]{
 		Group: "example.com", Version: "v1", Scope: registry.Cluster,
@@ -50,7 +50,7 @@ func kind() *registry.Kind {
 	})
 }
 
-// toHub leaves alone what the older version cannot say: the server keeps that.
+// toHub does not set fields that the older version lacks: the server preserves them.
 func toHub(in *UpstreamV1beta1, out *Upstream) error {
 	host, digits, err := net.SplitHostPort(in.Address)
 	port, notNumber := strconv.Atoi(digits)
@@ -85,7 +85,7 @@ func run(ctx context.Context, out io.Writer) error {
 	return errors.Join(tour(ctx, s.Conn(auth.User{Name: "visitor"}), out), s.Shutdown(ctx))
 }
 
-// tour has a client of each version: its struct says which one a client is of.
+// tour uses a client of each version. The struct selects the version of a client.
 func tour(ctx context.Context, conn client.Conn, out io.Writer) error {
 	older, newer := client.Of[UpstreamV1beta1](conn, kind()), client.Of[Upstream](conn, kind())
 	made, err := older.Create(ctx, &UpstreamV1beta1{ObjectMeta: meta.ObjectMeta{Name: "db"}, Address: "db.example.com:5432"})

@@ -24,8 +24,9 @@ func Example() {
 	// <nil>
 }
 
-// TestNothingIsLost: objects of either version come back from the other one as they were.
-func TestNothingIsLost(t *testing.T) {
+// TestConversionRoundTrip: objects of either version are unchanged after a conversion to the other and
+// back.
+func TestConversionRoundTrip(t *testing.T) {
 	registrytest.Options{Generators: []registrytest.Generator{
 		registrytest.ForField[UpstreamV1beta1]("address", func(r *rand.Rand) string {
 			return fmt.Sprintf("host-%d.example.com:%d", r.IntN(100), 1+r.IntN(65535))

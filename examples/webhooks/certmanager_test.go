@@ -43,8 +43,8 @@ import (
 
 const certManager = "github.com/cert-manager/cert-manager"
 
-// TestCertManager: cert-manager's webhook server checks its kinds, writes into requests who
-// made them, and asks the server back who may approve them.
+// TestCertManager: the webhook server of cert-manager validates its kinds, writes the creator into
+// requests, and asks the server who may approve them.
 func TestCertManager(t *testing.T) {
 	t.Run("in process", func(t *testing.T) {
 		s, _, handler := startCertManager(t)
@@ -58,8 +58,8 @@ func TestCertManager(t *testing.T) {
 	})
 }
 
-// startCertManager starts a server with cert-manager's definitions and a webhook server
-// that uses it. The handler answers what the webhook server answers.
+// startCertManager starts a server with the definitions of cert-manager, and a webhook server that uses
+// it. The handler returns the answers of the webhook server.
 func startCertManager(t *testing.T) (*servertest.Server, certtest.ServerOptions, http.Handler) {
 	t.Helper()
 	approvers := auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
@@ -82,8 +82,8 @@ func startCertManager(t *testing.T) (*servertest.Server, certtest.ServerOptions,
 	return s, remote, handler
 }
 
-// certManagerWebhooks are the webhook configurations of cert-manager's chart with its
-// values; host is that of a webhook server behind no service, as the chart calls it.
+// certManagerWebhooks returns the webhook configurations of cert-manager's chart with its values. host
+// is the address of a webhook server without a Service, as the chart calls it.
 func certManagerWebhooks(t *testing.T, host string) fs.FS {
 	t.Helper()
 	chart := filepath.Join(source(t, certManager), "deploy/charts/cert-manager")
@@ -103,7 +103,7 @@ func certManagerWebhooks(t *testing.T, host string) fs.FS {
 	return files
 }
 
-// fillIn fills in a file of a chart as helm does.
+// fillIn renders a file of a chart as helm does.
 func fillIn(t *testing.T, text string, data map[string]any) []byte {
 	t.Helper()
 	names := map[string]string{
@@ -265,7 +265,7 @@ func useRequests(t *testing.T, ctx context.Context, alice, approver client.Clien
 	require.NoError(t, alice.Delete(ctx, request))
 }
 
-// signingRequest asks for a certificate, in PEM.
+// signingRequest returns a certificate request, PEM.
 func signingRequest(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

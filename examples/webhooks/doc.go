@@ -1,5 +1,5 @@
-// Package webhooks has the webhook servers of other projects, unmodified and at the
-// releases in go.mod, serve a server in the test's process: cert-manager's, in the process
-// and over TLS, and Gatekeeper's whole program, a policy engine that makes kinds of its
-// policies, behind the service of its own manifests.
+// Package webhooks tests unmodified webhook servers of other projects, in the releases of go.mod, with
+// a server in the process of the test: cert-manager's webhook server, in process and over TLS, and the
+// complete program of Gatekeeper, a policy engine that creates kinds for its policies, behind the
+// Service of its own manifests.
 package webhooks

@@ -40,9 +40,9 @@ const (
 	gatekeeperSystem = "gatekeeper-system"
 )
 
-// TestGatekeeper runs Gatekeeper's program with everything that its own manifest installs,
-// and its demonstration. The server reaches it over TLS, as the service of the manifest,
-// by the certificate that Gatekeeper made itself and wrote into the configurations.
+// TestGatekeeper runs Gatekeeper's program with everything in its manifest, and its demonstration. The
+// server connects to it over TLS through the Service of the manifest, with the certificate that
+// Gatekeeper generates and writes into the configurations.
 func TestGatekeeper(t *testing.T) {
 	if testing.Short() {
 		t.Skip("building Gatekeeper takes minutes on a fresh machine")
@@ -69,9 +69,9 @@ func TestGatekeeper(t *testing.T) {
 	t.Run("mutation", func(t *testing.T) { g.useMutation(t, ctx) })
 }
 
-// serveGatekeeper starts a server with the access control of a cluster, which finds
-// Gatekeeper's service at a port. The port is free when it is chosen; should another program
-// take it before Gatekeeper does, Gatekeeper ends and its log, which the test prints, says so.
+// serveGatekeeper starts a server with RBAC that resolves the Service of Gatekeeper to a local port.
+// The port is free when it is chosen. If another program takes it before Gatekeeper does, Gatekeeper
+// exits and its log, which the test prints, shows the reason.
 func serveGatekeeper(t *testing.T) (*servertest.Server, int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,8 +97,8 @@ func serveGatekeeper(t *testing.T) (*servertest.Server, int) {
 	return s, l.Addr().(*net.TCPAddr).Port
 }
 
-// installGatekeeper creates what Gatekeeper's manifest holds, and the pod that the
-// controller of a Deployment would make.
+// installGatekeeper creates the objects in Gatekeeper's manifest, and the pod that the controller of a
+// Deployment would create.
 func installGatekeeper(t *testing.T, ctx context.Context, s *servertest.Server, c client.Client) {
 	t.Helper()
 	deploy := filepath.Join(source(t, gatekeeper), "deploy")
@@ -122,8 +122,8 @@ func installGatekeeper(t *testing.T, ctx context.Context, s *servertest.Server, 
 	require.NoError(t, c.Create(ctx, own))
 }
 
-// startGatekeeper runs the program as its service account until the test ends, with the
-// secret and the empty directory in the places where a node would mount them.
+// startGatekeeper runs the program as its service account until the test ends, with the secret and the
+// empty directory at the paths where a kubelet would mount them.
 func startGatekeeper(t *testing.T, ctx context.Context, s *servertest.Server, c client.Client, program string, port int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -150,7 +150,7 @@ func startGatekeeper(t *testing.T, ctx context.Context, s *servertest.Server, c 
 	cmd.Stdout, cmd.Stderr = &log, &log
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		// The test's context has ended, and with it in order the program.
+		// The context of the test has ended, and the program has stopped with it.
 		if err := cmd.Wait(); !errors.Is(err, context.Canceled) || t.Failed() {
 			t.Errorf("gatekeeper ended: %v\n%s", err, log.Bytes())
 		}
@@ -165,7 +165,7 @@ func startGatekeeper(t *testing.T, ctx context.Context, s *servertest.Server, c 
 	}
 }
 
-// policies are what a test says to Gatekeeper.
+// policies is a client for the objects of the demonstration.
 type policies struct {
 	client client.Client
 	demo   string
@@ -179,8 +179,8 @@ func namespace(name string, labels ...string) *corev1.Namespace {
 	return ns
 }
 
-// awaitAuthority waits until Gatekeeper has written its authority into all configurations
-// and answers: the webhook for the label of namespaces fails closed.
+// awaitAuthority waits until Gatekeeper has written its CA into all configurations and answers: the
+// webhook for the namespace label fails closed.
 func (g policies) awaitAuthority(t *testing.T, ctx context.Context) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -188,7 +188,7 @@ func (g policies) awaitAuthority(t *testing.T, ctx context.Context) {
 	}, time.Minute, 10*time.Millisecond, "gatekeeper answers")
 }
 
-// create creates the objects of a file of the demonstration; their kinds may be new.
+// create creates the objects of a file of the demonstration, and retries, because their kinds may not exist yet.
 func (g policies) create(t *testing.T, ctx context.Context, file string) {
 	t.Helper()
 	for _, o := range documents(t, filepath.Join(g.demo, file)) {
@@ -204,7 +204,7 @@ func (g policies) patch(ctx context.Context, o client.Object, body string) error
 	return g.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(body)))
 }
 
-// refused waits until the objects of a file are refused.
+// refused waits until the objects of a file are rejected.
 func (g policies) refused(t *testing.T, ctx context.Context, file, text string) {
 	t.Helper()
 	for _, o := range documents(t, filepath.Join(g.demo, file)) {
@@ -218,7 +218,7 @@ func (g policies) refused(t *testing.T, ctx context.Context, file, text string) 
 	}
 }
 
-// usePolicies makes a kind of policy, and a policy of it.
+// usePolicies creates a kind of policy and a policy of this kind.
 func (g policies) usePolicies(t *testing.T, ctx context.Context, warned *warnings) {
 	require.NoError(t, g.client.Create(ctx, namespace("no-label")))
 	g.refused(t, ctx, "basic/bad/bad_template.yaml", `admission webhook "validation.gatekeeper.sh" denied the request: invalid ConstraintTemplate`)
@@ -247,8 +247,7 @@ func (g policies) usePolicies(t *testing.T, ctx context.Context, warned *warning
 	require.Equal(t, warnings{"[ns-must-have-gk] " + text}, *warned)
 }
 
-// useInventory has a policy that compares with all other objects, which gatekeeper
-// watches.
+// useInventory uses a policy that compares an object with all others, which Gatekeeper watches.
 func (g policies) useInventory(t *testing.T, ctx context.Context) {
 	g.create(t, ctx, "basic/sync.yaml")
 	g.create(t, ctx, "basic/templates/k8suniquelabel_template.yaml")
@@ -257,7 +256,7 @@ func (g policies) useInventory(t *testing.T, ctx context.Context) {
 	g.refused(t, ctx, "basic/bad/no_dupe_ns_2.yaml", "[ns-gk-label-unique] label gatekeeper has duplicate value not_duplicated")
 }
 
-// useAudit finds what was there before a policy, in the policy's status.
+// useAudit checks that the status of a policy lists objects that existed before the policy.
 func (g policies) useAudit(t *testing.T, ctx context.Context) {
 	policy := &unstructured.Unstructured{}
 	policy.SetAPIVersion("constraints.gatekeeper.sh/v1beta1")
@@ -276,7 +275,7 @@ func (g policies) useAudit(t *testing.T, ctx context.Context) {
 	}, time.Minute, 100*time.Millisecond, "the audit finds the namespace")
 }
 
-// useMutation has gatekeeper change pods.
+// useMutation lets Gatekeeper change pods.
 func (g policies) useMutation(t *testing.T, ctx context.Context) {
 	owner := parse(t, []byte(`
 apiVersion: mutations.gatekeeper.sh/v1
@@ -311,7 +310,7 @@ spec:
 	require.Len(t, pods, 1)
 }
 
-// firstOf returns the first object of a list, nil if there is none.
+// firstOf returns the first object of a list, or nil if the list is empty.
 func firstOf(o *unstructured.Unstructured, list ...string) map[string]any {
 	all, _, _ := unstructured.NestedSlice(o.Object, list...)
 	if len(all) == 0 {

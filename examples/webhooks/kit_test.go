@@ -22,7 +22,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// source is the directory that holds the files of a module.
+// source returns the directory with the files of a module.
 func source(t *testing.T, module string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
@@ -30,7 +30,7 @@ func source(t *testing.T, module string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// build makes the program of a package. With an empty build cache that takes minutes.
+// build builds the program of a package. With an empty build cache, that takes minutes.
 func build(t *testing.T, pkg string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
@@ -39,7 +39,7 @@ func build(t *testing.T, pkg string) string {
 	return program
 }
 
-// documents are the objects in a file.
+// documents returns the objects in a file.
 func documents(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -63,12 +63,12 @@ func parse(t *testing.T, data []byte) []*unstructured.Unstructured {
 	}
 }
 
-// warnings keep what the server warned of.
+// warnings collects the warnings of the server.
 type warnings []string
 
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { *w = append(*w, text) }
 
-// connect makes a client with a token, for another user if as names one.
+// connect creates a client with a token, which impersonates another user if as names one.
 func connect(t *testing.T, s *servertest.Server, scheme *runtime.Scheme, token string, as rest.ImpersonationConfig, warned *warnings) client.Client {
 	t.Helper()
 	config := &rest.Config{Host: s.Host(), Transport: s.Transport(), BearerToken: token, QPS: -1, Impersonate: as, WarningHandler: warned}

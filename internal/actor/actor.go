@@ -1,4 +1,4 @@
-// Package actor carries, in a context, the user as whom a built-in controller writes objects.
+// Package actor carries in a context the user as which a built-in controller writes objects.
 package actor
 
 import (
@@ -12,19 +12,21 @@ type (
 	offerKey struct{}
 )
 
-// With returns a context in which a controller writes as u. u must not be changed any more.
+// With returns a context in which a controller writes as u. u must not be modified afterwards.
 func With(ctx context.Context, u *meta.User) context.Context {
 	return context.WithValue(ctx, key{}, u)
 }
 
-// Offer returns a context in which Take makes u the user. A server offers an identity to each controller that
-// has the name of a built-in controller. Only packages of this module can take it, so a controller of a
-// program with such a name writes as the server. u must not be changed any more.
+// Offer returns a context in which Take makes u the user. A server offers an identity to each
+// controller that has the name of a built-in controller. Only packages of this module can take it,
+// so a program's controller with such a name writes as the server. u must not be modified
+// afterwards.
 func Offer(ctx context.Context, u *meta.User) context.Context {
 	return context.WithValue(ctx, offerKey{}, u)
 }
 
-// Take returns a context in which a built-in controller writes as the user of Offer, or ctx if there is none.
+// Take returns a context in which a built-in controller writes as the user of Offer, or ctx if
+// there is none.
 func Take(ctx context.Context) context.Context {
 	if u, _ := ctx.Value(offerKey{}).(*meta.User); u != nil {
 		return With(ctx, u)
@@ -41,6 +43,6 @@ func From(ctx context.Context) *meta.User {
 	return u
 }
 
-// Is reports whether u is the user of With. Such a user needs no authorization, because a
-// server runs its controllers whatever its authorizer knows of them.
+// Is reports whether u is the user of With. Such a user needs no authorization, because a server
+// must be able to run its controllers with any authorizer.
 func Is(ctx context.Context, u *meta.User) bool { return u != nil && From(ctx) == u }

@@ -1,4 +1,4 @@
-// Package cache is a bounded map whose entries end.
+// Package cache has a bounded map whose entries expire.
 package cache
 
 import (
@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Cache keeps at most a number of values, each until its time is over; the one
-// unused for longest makes room. It is safe for concurrent use.
+// Cache holds a limited number of values, each until it expires. When it is full, the least
+// recently used value is removed. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	max int
 	now func() time.Time
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	items map[K]*list.Element
-	used  *list.List // of entry[K, V], the last used first
+	used  *list.List // of *entry[K, V], most recently used first
 }
 
 type entry[K comparable, V any] struct {
-	key   K
-	value V
-	ends  time.Time
+	key     K
+	value   V
+	expires time.Time
 }
 
-// New returns a cache of at most max values. now is the clock.
+// New returns a cache of at most max values. now returns the current time.
 func New[K comparable, V any](max int, now func() time.Time) *Cache[K, V] {
 	return &Cache[K, V]{max: max, now: now, items: map[K]*list.Element{}, used: list.New()}
 }
 
-// Get returns the value of a key if it is there and its time is not over.
+// Get returns the value of a key. ok is false if there is none or it has expired.
 func (c *Cache[K, V]) Get(key K) (v V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *Cache[K, V]) Get(key K) (v V, ok bool) {
 		return v, false
 	}
 	e := el.Value.(*entry[K, V])
-	if !c.now().Before(e.ends) {
+	if !c.now().Before(e.expires) {
 		c.remove(el)
 		return v, false
 	}
@@ -46,7 +46,7 @@ func (c *Cache[K, V]) Get(key K) (v V, ok bool) {
 	return e.value, true
 }
 
-// Put keeps a value for some time; a time of zero or less keeps nothing.
+// Put stores a value that expires after keep. If keep is zero or negative, it stores nothing.
 func (c *Cache[K, V]) Put(key K, v V, keep time.Duration) {
 	if keep <= 0 {
 		return
@@ -62,14 +62,14 @@ func (c *Cache[K, V]) Put(key K, v V, keep time.Duration) {
 	c.items[key] = c.used.PushFront(&entry[K, V]{key, v, c.now().Add(keep)})
 }
 
-// Len returns how many values are kept, ended ones among them.
+// Len returns the number of stored values, including expired values.
 func (c *Cache[K, V]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.items)
 }
 
-// remove is called with mu held.
+// remove removes an element. c.mu is held.
 func (c *Cache[K, V]) remove(el *list.Element) {
 	delete(c.items, el.Value.(*entry[K, V]).key)
 	c.used.Remove(el)

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/internal/cache"
 )
 
-func TestCache(t *testing.T) {
+func TestCacheLimitsSizeAndAge(t *testing.T) {
 	now := time.Unix(0, 0)
 	c := cache.New[string, int](2, func() time.Time { return now })
 	c.Put("a", 1, time.Minute)
@@ -21,10 +21,10 @@ func TestCache(t *testing.T) {
 	assert.Equal(t, 1, v)
 	c.Put("c", 3, time.Hour)
 	_, ok = c.Get("b")
-	assert.False(t, ok, "a was used later")
+	assert.False(t, ok, "a was used more recently")
 	now = now.Add(time.Minute)
 	_, ok = c.Get("a")
-	assert.False(t, ok, "over")
+	assert.False(t, ok, "expired")
 	_, ok = c.Get("c")
 	assert.True(t, ok)
 	c.Put("c", 4, time.Hour)

@@ -210,9 +210,9 @@ func TestWarningsAreBounded(t *testing.T) {
 	assert.Len(t, warnings, 100)
 }
 
-// TestLargeValues: one call of a function is limited in time and memory, because it cannot be
+// TestFunctionCallsAreBounded: one call of a function is limited in time and memory, because it cannot be
 // interrupted.
-func TestLargeValues(t *testing.T) {
+func TestFunctionCallsAreBounded(t *testing.T) {
 	list := make([]any, 30_000)
 	for i := range list {
 		list[i] = map[string]any{"k": strconv.Itoa(i)}
@@ -264,9 +264,9 @@ func TestFieldPathsOfTags(t *testing.T) {
 	assert.Contains(t, faults[0].Message, "must be a valid path")
 }
 
-// TestAffordableRules: objects have size 0 in estimates, because rules of existing definitions
+// TestCostEstimateAcceptsAffordableRules: objects have size 0 in estimates, because rules of existing definitions
 // compare them, and so do values that a rule only tests for existence.
-func TestAffordableRules(t *testing.T) {
+func TestCostEstimateAcceptsAffordableRules(t *testing.T) {
 	for _, test := range []struct{ name, schema string }{
 		{"an object that stays", `x-kubernetes-validations: [{rule: "self == oldSelf"}], properties: {a: {type: string}}`},
 		{"different objects", `properties: {a: {type: array, maxItems: 32, items: {type: object, properties: {b: {type: string}}}, x-kubernetes-validations: [{rule: "self.all(x, self.exists_one(y, x == y))"}]}}`},

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/internal/cel/library"
 )
 
-func TestRequests(t *testing.T) {
+func TestRequestExpressions(t *testing.T) {
 	env, err := cel.NewRequestEnv(names.Kubernetes, cel.Sees{Params: true, Namespace: true, Asks: true, Variables: true})
 	require.NoError(t, err)
 	require.NoError(t, env.Variable("most", "int(params.data.most)"))

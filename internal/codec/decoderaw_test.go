@@ -32,7 +32,7 @@ func TestFieldSetsStayText(t *testing.T) {
 	}
 }
 
-func TestFaultyFieldSets(t *testing.T) {
+func TestInvalidFieldSetsAreErrors(t *testing.T) {
 	for _, text := range []string{`{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1`, `{"a":1]`, `{a:1}`, `{"a":tru}`, `{"a":01}`, "{\"a\n\":1}", `{"\x":1}`, `{} {}`} {
 		_, _, err := DecodeJSON([]byte(`{"metadata":{"managedFields":[{"fieldsV1":`+text+`}]}}`), Limits{})
 		assert.Error(t, err, text)

@@ -103,7 +103,7 @@ func removeX(v any) any {
 	return v
 }
 
-func TestItems(t *testing.T) {
+func TestItemsIteratesList(t *testing.T) {
 	for list, want := range map[string][]string{
 		`[]`: nil, ` [ 1 , "a]" ,{"b":[2]}, [ ] ]`: {"1", `"a]"`, `{"b":[2]}`, "[ ]"}, `[1,x,2]`: {"1"}, `[1 2]`: {"1"}, `{}`: nil, ``: nil, `[`: nil, `[1,`: {"1"},
 	} {

@@ -48,7 +48,7 @@ func sampleProto(tb testing.TB) *codec.Proto {
 	return p
 }
 
-func TestProtobufBytes(t *testing.T) {
+func TestProtobufMatchesKnownBytes(t *testing.T) {
 	p := sampleProto(t)
 	const emptyMeta = "\x0a\x10\x0a\x00\x12\x00\x1a\x00\x22\x00*\x002\x008\x00B\x00"
 	const rest = "\x12\x02\x0a\x00\x1a\x02\x0a\x00"
@@ -130,7 +130,7 @@ func TestProtobufFieldSets(t *testing.T) {
 	}
 }
 
-func TestEnvelope(t *testing.T) {
+func TestOpenEnvelopeReadsClientBody(t *testing.T) {
 	// A body as clients send it.
 	const sent = "k8s\x00\n\x0f\n\x02v1\x12\tConfigMap\x12\x0e\n\x04\n\x02pb\x12\x06\n\x01a\x12\x011\x1a\x00\"\x00"
 	apiVersion, kind, body, err := codec.OpenEnvelope([]byte(sent))

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-func TestPartial(t *testing.T) {
+func TestPartialHasOnlyMetadata(t *testing.T) {
 	const head = `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":`
 	for _, row := range []struct{ object, want string }{
 		{`{"apiVersion":"v1","kind":"K","metadata":{"annotations":{"x":"}\"{\\"},"name":"n"},"data":{}}`, `{"annotations":{"x":"}\"{\\"},"name":"n"}`},

@@ -88,8 +88,8 @@ func TestDecodeYAMLErrors(t *testing.T) {
 	require.Equal(t, meta.ReasonRequestEntityTooLarge, meta.ReasonOf(err))
 }
 
-// TestDecodeYAMLAllocates: a text beyond the limits is rejected before it is expanded.
-func TestDecodeYAMLAllocates(t *testing.T) {
+// TestDecodeYAMLRejectsLargeTextBeforeExpansion: a text beyond the limits is rejected before it is expanded.
+func TestDecodeYAMLRejectsLargeTextBeforeExpansion(t *testing.T) {
 	for name, text := range map[string]string{
 		"a bomb":         bomb,
 		"merges":         "a: &a {k: " + strings.Repeat("x", 1<<20) + "}\nb:\n" + strings.Repeat("- {<<: *a}\n", 1000),

@@ -1,4 +1,5 @@
-// Package consistency carries in a context how fresh the reads of a request must be, and on what its commits depend.
+// Package consistency carries in a context how fresh the reads of a request must be, and the preconditions of its
+// commits.
 //
 // These are context values, not parameters, because code of other packages stands between the place that sets
 // them and the store that obeys them. Authenticators, authorizers, admission plugins, the hooks of a kind and the
@@ -54,9 +55,9 @@ func IsReadIndex(key any) bool {
 	return is
 }
 
-// LeaderFence makes commits depend on the term of a leader: the commit compares the record of the term, which the
-// next leader replaces. A commit fails once another server leads, whatever the former leader believes. The zero
-// LeaderFence is for controllers that run without a leader because the store is full: they can only delete.
+// LeaderFence makes commits depend on the term of a leader: each commit compares the record of the term, which the
+// next leader replaces. Once another server leads, the commits of the former leader fail, even if it has not noticed.
+// The zero LeaderFence is for controllers that run without a leader because the store is full: they can only delete.
 type LeaderFence struct {
 	Record   string           // storage key of the term
 	Revision storage.Revision // of Record in this term
@@ -82,5 +83,5 @@ type slotKey struct{}
 // example in admission, do not queue, so that no two writes wait for each other.
 func WithSlot(ctx context.Context) context.Context { return context.WithValue(ctx, slotKey{}, true) }
 
-// HoldsSlot reports whether ctx is that of WithSlot.
+// HoldsSlot reports whether ctx is derived from a context of WithSlot.
 func HoldsSlot(ctx context.Context) bool { return ctx.Value(slotKey{}) != nil }

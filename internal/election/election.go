@@ -1,11 +1,12 @@
-// Package election lets one of several candidates lead at a time, by a Lease that the
-// leader renews.
+// Package election elects one of several candidates as leader. The leader holds a Lease and renews
+// it.
 //
-// No clock is compared with another one: a candidate counts from when it saw the lease
-// change, the leader from before it asked for the renewal. The leader stops after two thirds
-// of the duration without one, so that a third is left for what it does to end before another
-// one leads. A leader whose process or machine slept may go on for a moment; who cannot bear
-// that has what it writes depend on its term, see Record.Put.
+// Clocks are never compared. A candidate measures the duration of a lease from the time at which it
+// saw the lease change; the leader measures it from before it requested the renewal. The leader
+// stops after two thirds of the duration without a renewal, so that a third is left for its running
+// work to end before another candidate leads. If its process or machine was suspended, a leader may
+// continue for a moment after that. Work that must not overlap with the next leader has to make its
+// writes depend on the term, see Record.Put.
 package election
 
 import (
@@ -19,72 +20,79 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// ErrLost says that leading ended because the lease could not be renewed, or another
-// candidate took it.
-var ErrLost = errors.New("the lease is lost")
+// ErrLost reports that leading ended because the lease could not be renewed, or another candidate
+// took it.
+var ErrLost = errors.New("lost the lease")
 
-// Candidate is one of those who may lead. All fields but the functions must be set.
+// Candidate takes part in the election. All fields except Seen, Slow and Vacant must be set.
 type Candidate struct {
 	Record   Record
-	Identity string        // which no other candidate has
+	Identity string        // must differ from that of all other candidates
 	Duration time.Duration // of the lease, in whole seconds
-	Longest  time.Duration // how long a lease counts at most that is not renewed, whatever it says
+	Longest  time.Duration // limits the duration of leases that other candidates hold, whatever they say
 
-	Log  *slog.Logger
-	Seen func(holder string) // is told who holds the lease, whenever that was found out, "" when this candidate does not any more; nil: nobody is
-	Slow func()              // is called when a renewal finds the lease changed; nil: nobody is told
+	Log *slog.Logger
 
-	// Vacant runs as long as nobody can be elected for want of room for the lease; nil: nothing
-	// does. It ends with its context, and may run beside a leader and in several candidates.
+	// Seen is called with the holder of the lease when an attempt to acquire the lease finds it,
+	// and with "" when this candidate stops holding the lease. It may be nil.
+	Seen func(holder string)
+
+	// Slow is called when a renewal finds that another client has changed the lease. It may be nil.
+	Slow func()
+
+	// Vacant runs while no candidate can be elected because the store has no room for the lease.
+	// It must return when its context ends. It may run in several candidates at the same time, and
+	// at the same time as a leader. It may be nil.
 	Vacant func(ctx context.Context)
 }
 
-// term is a candidacy on its way. It is used by one goroutine at a time.
-type term struct {
+// candidacy is the state of a call of Run. It is used by one goroutine at a time.
+type candidacy struct {
 	*Candidate
-	held    *Lease    // as it was last seen
-	seen    time.Time // since when it has been so
-	renewed time.Time // when the last renewal began that succeeded
-	unsure  bool      // it may have been won: there was no answer
+	held    *Lease    // the lease as last seen, whoever holds it
+	seen    time.Time // when held was first seen in this version
+	renewed time.Time // when the last successful renewal began
+	mayHold bool      // a write of the lease had no answer, so this candidate may hold it
 }
 
-// Run waits until the candidate may lead and calls lead. When lead returns, it gives the
-// lease up and returns the error of lead. When the lease is lost, the context of lead ends,
-// and Run returns ErrLost as soon as lead has returned. When ctx ends, so does the context of
-// lead; the lease is held until lead has returned, so that nobody else leads before.
+// Run waits until the candidate is elected, and then calls lead. When lead returns, Run releases
+// the lease and returns the error of lead. If the lease is lost, the context of lead ends, and Run
+// returns ErrLost after lead has returned. If ctx ends, the context of lead ends, too; the lease is
+// held until lead has returned, so that no other candidate leads before. If ctx ends before the
+// election, Run returns nil.
 func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context) error) error {
-	t := &term{Candidate: c}
-	if !t.stand(ctx) {
+	t := &candidacy{Candidate: c}
+	if !t.acquire(ctx) {
 		return nil
 	}
 	c.Log.Info("leading", "transitions", t.held.Spec.LeaseTransitions)
 	return t.lead(ctx, lead)
 }
 
-// stand campaigns until the candidate has won or the context ends, and reports whether it
-// has won.
-func (t *term) stand(ctx context.Context) bool {
+// acquire tries to acquire the lease until it succeeds or ctx ends, and reports whether it
+// succeeded.
+func (t *candidacy) acquire(ctx context.Context) bool {
 	v := &vacancy{work: t.Vacant}
-	defer v.fill()
+	defer v.stop()
 	for failing := false; ; {
 		was := t.held
-		won, err := t.campaign(ctx)
+		won, err := t.tryAcquire(ctx)
 		switch {
 		case won:
 			return true
-		case err == nil: // somebody leads
-			v.fill()
+		case err == nil: // another candidate leads
+			v.stop()
 		case errors.Is(err, ErrNoRoom):
-			v.begin(ctx)
+			v.start(ctx)
 		}
 		fails := err != nil && !errors.Is(err, ErrTaken)
 		if fails && !failing && ctx.Err() == nil {
-			t.Log.Warn("asking for the lease fails", "error", err)
+			t.Log.Warn("failed to acquire the lease", "error", err)
 		}
 		failing = fails
-		t.rest(ctx, err, t.held == was)
+		t.waitForRetry(ctx, err, t.held == was)
 		if ctx.Err() != nil {
-			if t.unsure {
+			if t.mayHold {
 				t.release(ctx)
 			}
 			return false
@@ -92,14 +100,15 @@ func (t *term) stand(ctx context.Context) bool {
 	}
 }
 
-// vacancy is work that is done while nobody can lead. It is used by one goroutine.
+// vacancy runs Candidate.Vacant. It is used by one goroutine.
 type vacancy struct {
-	work  func(ctx context.Context) // nil: there is none
-	end   context.CancelFunc        // nil: it does not run
+	work  func(ctx context.Context) // may be nil
+	end   context.CancelFunc        // nil if the work is not running
 	ended sync.WaitGroup
 }
 
-func (v *vacancy) begin(ctx context.Context) {
+// start starts the work unless it is running.
+func (v *vacancy) start(ctx context.Context) {
 	if v.work == nil || v.end != nil {
 		return
 	}
@@ -107,8 +116,8 @@ func (v *vacancy) begin(ctx context.Context) {
 	v.ended.Go(func() { v.work(ctx) })
 }
 
-// fill ends the work, and returns when it has ended.
-func (v *vacancy) fill() {
+// stop stops the work and waits until it has ended.
+func (v *vacancy) stop() {
 	if v.end != nil {
 		v.end()
 		v.ended.Wait()
@@ -116,12 +125,12 @@ func (v *vacancy) fill() {
 	}
 }
 
-// rest comes after a campaign that was not won. It waits until another one may be: the lease
-// is another one, or has run out. After an error there is a pause, and before it is waited for
-// the same lease once more: not all that was told of was a change.
-func (t *term) rest(ctx context.Context, err error, same bool) {
+// waitForRetry waits after a failed attempt until another attempt may succeed: the lease has
+// changed or expired. After an error it pauses. It also pauses if same is true, the lease did not
+// change since the attempt before, because Record.Await may return without a change.
+func (t *candidacy) waitForRetry(ctx context.Context, err error, same bool) {
 	switch {
-	case errors.Is(err, ErrTaken): // it is known soon who was faster
+	case errors.Is(err, ErrTaken): // the new holder can be read soon
 		pause(ctx, t.Duration/500)
 	case err != nil:
 		pause(ctx, t.Duration/5)
@@ -135,7 +144,7 @@ func (t *term) rest(ctx context.Context, err error, same bool) {
 	}
 }
 
-// pause lasts for half of a time or longer, or until the context ends.
+// pause waits for a random time between half of longest and longest, or until ctx ends.
 func pause(ctx context.Context, longest time.Duration) {
 	timer := time.NewTimer(longest/2 + rand.N(longest/2+1))
 	defer timer.Stop()
@@ -145,77 +154,77 @@ func pause(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// await waits until the lease that was seen may be another one or has run out, and reports
-// whether it could.
-func (t *term) await(ctx context.Context) bool {
-	ctx, cancel := context.WithDeadline(ctx, t.free())
+// await waits until the lease may have changed or expires. It reports false if Record.Await failed.
+func (t *candidacy) await(ctx context.Context) bool {
+	ctx, cancel := context.WithDeadline(ctx, t.expiry())
 	defer cancel()
 	return t.Record.Await(ctx, t.held) == nil || ctx.Err() != nil
 }
 
-// free is when the lease that was seen has run out, by this clock: that of the holder may
-// go wrong.
-func (t *term) free() time.Time {
+// expiry returns when the lease that was seen expires, by the local clock, because the holder's
+// clock may be wrong. It is the zero time if the lease is free or this candidate's own.
+func (t *candidacy) expiry() time.Time {
 	if t.held.Spec.HolderIdentity == "" || t.held.Spec.HolderIdentity == t.Identity {
 		return time.Time{}
 	}
-	lasts := time.Duration(t.held.Spec.LeaseDurationSeconds) * time.Second
-	if lasts <= 0 {
-		lasts = t.Duration
+	duration := time.Duration(t.held.Spec.LeaseDurationSeconds) * time.Second
+	if duration <= 0 {
+		duration = t.Duration
 	}
-	return t.seen.Add(min(lasts, t.Longest))
+	return t.seen.Add(min(duration, t.Longest))
 }
 
-// end is when leading ends if the lease is not renewed before.
-func (t *term) end() time.Time { return t.renewed.Add(t.Duration * 2 / 3) }
+// deadline returns when this candidate must stop leading unless it renews the lease before.
+func (t *candidacy) deadline() time.Time { return t.renewed.Add(t.Duration * 2 / 3) }
 
-// campaign takes the lease if it is free, and reports whether it did, in time to lead. If it
-// did not, and nothing failed, the lease that was seen is another candidate's.
-func (t *term) campaign(ctx context.Context) (bool, error) {
-	now := time.Now() // before all that the store does: others count from when they see it
+// tryAcquire acquires the lease if it is free, and reports whether it did. If it did not and err is
+// nil, another candidate holds the lease.
+func (t *candidacy) tryAcquire(ctx context.Context) (bool, error) {
+	now := time.Now() // before the write, because other candidates measure from when they see it
 	ctx, cancel := context.WithDeadline(ctx, now.Add(t.Duration/3))
 	defer cancel()
 	found, err := t.Record.Get(ctx)
 	if err != nil {
 		return false, err
 	}
-	t.unsure = false
+	t.mayHold = false
 	next := &Lease{}
 	if found != nil {
 		if t.held == nil || t.held.ResourceVersion != found.ResourceVersion || t.held.UID != found.UID {
-			t.held, t.seen = found, time.Now() // after what the holder did
+			t.held, t.seen = found, time.Now() // after the holder's write
 		}
-		if now.Before(t.free()) {
-			t.tell(found.Spec.HolderIdentity)
+		if now.Before(t.expiry()) {
+			t.notify(found.Spec.HolderIdentity)
 			return false, nil
 		}
 		copied := *found
 		next = &copied
 	}
-	next.sign(t.Identity, t.Duration, now)
+	next.assign(t.Identity, t.Duration, now)
 	stored, err := t.Record.Put(ctx, next, true)
 	if err != nil {
-		t.unsure = !errors.Is(err, ErrTaken)
+		t.mayHold = !errors.Is(err, ErrTaken)
 		return false, err
 	}
 	t.held, t.renewed = stored, now
-	t.tell(t.Identity)
+	t.notify(t.Identity)
 	return true, nil
 }
 
-func (t *term) tell(holder string) {
+// notify calls Seen.
+func (t *candidacy) notify(holder string) {
 	if t.Seen != nil {
 		t.Seen(holder)
 	}
 }
 
-// lead calls what leads and renews the lease until that has returned.
-func (t *term) lead(ctx context.Context, lead func(context.Context) error) error {
+// lead runs the leader's function and renews the lease until it has returned.
+func (t *candidacy) lead(ctx context.Context, lead func(context.Context) error) error {
 	leading, stop := context.WithCancel(ctx)
 	defer stop()
 	result := make(chan error, 1)
 	go func() { result <- lead(leading) }()
-	holding := context.WithoutCancel(ctx) // until lead has returned
+	holding := context.WithoutCancel(ctx) // the lease is renewed until lead has returned
 	tick := time.NewTicker(t.Duration / 5)
 	defer tick.Stop()
 	for held := true; held; {
@@ -225,35 +234,35 @@ func (t *term) lead(ctx context.Context, lead func(context.Context) error) error
 			return err
 		case <-tick.C:
 			held = t.renew(holding)
-		case <-time.After(time.Until(t.end())):
+		case <-time.After(time.Until(t.deadline())):
 			held = false
 		}
 	}
-	t.Log.Warn("the lease is lost")
-	t.tell("")
+	t.Log.Warn("lost the lease")
+	t.notify("")
 	stop()
 	return errors.Join(ErrLost, <-result)
 }
 
-// changes is how often a lease is written that somebody else changes, who leaves it to the
-// candidate.
-const changes = 3
+// maxConflicts limits how often a write of the lease is retried after another client changed the
+// lease without taking it.
+const maxConflicts = 3
 
 // renew renews the lease, and reports whether the candidate may still lead.
-func (t *term) renew(ctx context.Context) bool {
-	ctx, cancel := context.WithDeadline(ctx, t.end())
+func (t *candidacy) renew(ctx context.Context) bool {
+	ctx, cancel := context.WithDeadline(ctx, t.deadline())
 	defer cancel()
-	for range changes {
+	for range maxConflicts {
 		now := time.Now()
 		next := *t.held
-		next.sign(t.Identity, t.Duration, now)
+		next.assign(t.Identity, t.Duration, now)
 		stored, err := t.Record.Put(ctx, &next, false)
 		if err == nil {
 			t.held, t.renewed = stored, now
 			return true
 		}
 		if !errors.Is(err, ErrTaken) {
-			t.Log.Warn("renewing the lease failed", "error", err)
+			t.Log.Warn("failed to renew the lease", "error", err)
 			break
 		}
 		if t.Slow != nil {
@@ -268,17 +277,18 @@ func (t *term) renew(ctx context.Context) bool {
 		}
 		t.held = found
 	}
-	return time.Now().Before(t.end())
+	return time.Now().Before(t.deadline())
 }
 
-// release gives the lease up if it is the candidate's, as a write may have made it that had no
-// answer, so that nobody has to wait. If that fails, they wait.
-func (t *term) release(ctx context.Context) {
+// release releases the lease if this candidate holds it, so that the others need not wait until it
+// expires. It reads the lease first, because a write without an answer may have succeeded. If
+// release fails, the lease expires.
+func (t *candidacy) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.Duration/3)
 	defer cancel()
-	t.tell("")
+	t.notify("")
 	var err error
-	for range changes {
+	for range maxConflicts {
 		var held *Lease
 		if held, err = t.Record.Get(ctx); err != nil {
 			break
@@ -293,8 +303,8 @@ func (t *term) release(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		t.Log.Warn("giving the lease up failed", "error", err)
+		t.Log.Warn("failed to release the lease", "error", err)
 		return
 	}
-	t.Log.Info("gave the lease up")
+	t.Log.Info("released the lease")
 }

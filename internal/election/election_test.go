@@ -15,24 +15,24 @@ import (
 	"orch.io/controlplane/internal/election"
 )
 
-// record has a lease of somebody, and what comes of writing it.
+// record is a Record with a given holder and a given result of Put.
 type record struct {
 	mu     sync.Mutex
 	holder string
 	put    error
-	asked  int
+	calls  int // number of calls
 }
 
 func (r *record) set(holder string, put error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.holder, r.put, r.asked = holder, put, 0
+	r.holder, r.put, r.calls = holder, put, 0
 }
 
 func (r *record) Get(context.Context) (*election.Lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.asked++; r.asked > 5000 {
+	if r.calls++; r.calls > 5000 {
 		time.Sleep(time.Second)
 	}
 	l := &election.Lease{}
@@ -43,7 +43,7 @@ func (r *record) Get(context.Context) (*election.Lease, error) {
 func (r *record) Put(_ context.Context, l *election.Lease, _ bool) (*election.Lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked++
+	r.calls++
 	return l, r.put
 }
 
@@ -53,8 +53,8 @@ func candidate(r *record) *election.Candidate {
 	return &election.Candidate{Record: r, Identity: "me", Duration: 15 * time.Second, Longest: time.Hour, Log: slog.New(slog.DiscardHandler)}
 }
 
-// TestChangesThatAreNone are not looked for without a pause.
-func TestChangesThatAreNone(t *testing.T) {
+// TestSpuriousAwaitDoesNotSpin checks that a candidate pauses if Await returns without a change.
+func TestSpuriousAwaitDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &record{holder: "other"}
 		c := candidate(r)
@@ -62,13 +62,13 @@ func TestChangesThatAreNone(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
 		defer cancel()
 		assert.NoError(t, c.Run(ctx, func(context.Context) error { return errors.New("it leads") }))
-		assert.Less(t, r.asked, 100)
+		assert.Less(t, r.calls, 100)
 	})
 }
 
-// TestRefusalsThatGoOn: a lease that cannot be written though it does not change is not written without
-// end, and lost in time.
-func TestRefusalsThatGoOn(t *testing.T) {
+// TestRepeatedConflictsLoseLease checks that a candidate that cannot write its lease because of
+// repeated conflicts loses it in time, and retries a limited number of times.
+func TestRepeatedConflictsLoseLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &record{}
 		begun := time.Now()
@@ -79,19 +79,20 @@ func TestRefusalsThatGoOn(t *testing.T) {
 		})
 		assert.ErrorIs(t, err, election.ErrLost)
 		assert.LessOrEqual(t, time.Since(begun), 10*time.Second)
-		assert.Less(t, r.asked, 100)
+		assert.Less(t, r.calls, 100)
 
 		r.set("", nil)
 		assert.NoError(t, candidate(r).Run(t.Context(), func(context.Context) error {
 			r.set("me", election.ErrTaken)
 			return nil
 		}))
-		assert.Less(t, r.asked, 20, "nor given up without end")
+		assert.Less(t, r.calls, 20, "release retries a limited number of times")
 	})
 }
 
-// TestVacancy: what runs where nobody can be elected has ended before anybody leads here.
-func TestVacancy(t *testing.T) {
+// TestVacantEndsBeforeLeading checks that Vacant runs while the store has no room for the lease,
+// and has ended before a candidate leads.
+func TestVacantEndsBeforeLeading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &record{put: election.ErrNoRoom}
 		var vacant atomic.Int32
@@ -113,7 +114,7 @@ func TestVacancy(t *testing.T) {
 		assert.EqualValues(t, 1, vacant.Load())
 		r.set("other", nil)
 		time.Sleep(5 * time.Second)
-		assert.Zero(t, vacant.Load(), "somebody leads")
+		assert.Zero(t, vacant.Load(), "another candidate leads")
 		r.set("other", election.ErrNoRoom)
 		time.Sleep(20 * time.Second)
 		assert.EqualValues(t, 1, vacant.Load())

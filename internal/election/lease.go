@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Lease is a Lease, whole.
+// Lease is a coordination Lease with all its fields.
 type Lease struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -25,8 +25,8 @@ type Lease struct {
 	} `json:"spec"`
 }
 
-// sign makes a lease that of a holder.
-func (l *Lease) sign(holder string, duration time.Duration, now time.Time) {
+// assign makes holder the holder of the lease, or renews it if holder holds it already.
+func (l *Lease) assign(holder string, duration time.Duration, now time.Time) {
 	if l.Spec.HolderIdentity != holder {
 		if l.ResourceVersion != "" {
 			l.Spec.LeaseTransitions = max(0, l.Spec.LeaseTransitions+1)
@@ -36,40 +36,41 @@ func (l *Lease) sign(holder string, duration time.Duration, now time.Time) {
 	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = holder, int32(duration/time.Second), meta.NewMicroTime(now)
 }
 
-// Duration is how long the Leases of servers count that are not renewed.
+// Duration is the duration of the Leases of servers.
 const Duration = 15 * time.Second
 
-// ServerLeases begins the names of the Leases of which each server holds one as long as it
-// lives.
+// ServerLeases is the name prefix of the Leases by which servers announce themselves: each server
+// holds one while it runs.
 const ServerLeases = "controlplane-server-"
 
-// inName is what names may have of an address.
-var inName = strings.NewReplacer("[", "", "]", "", ":", "-")
+// nameReplacer replaces the characters of an address that names cannot contain.
+var nameReplacer = strings.NewReplacer("[", "", "]", "", ":", "-")
 
-// ServerLeasesAt begins the names of those of the servers that are reached at a place, as
-// several may be behind a balancer.
+// ServerLeasesAt returns the name prefix of the Leases of the servers at an address. Behind a load
+// balancer there may be several.
 func ServerLeasesAt(place netip.AddrPort) string {
-	return ServerLeases + inName.Replace(place.String()) + "-"
+	return ServerLeases + nameReplacer.Replace(place.String()) + "-"
 }
 
 var (
-	// ErrTaken says that the lease is not the one any more that was to be replaced.
-	ErrTaken = errors.New("somebody else has changed the lease")
-	// ErrNoRoom says that there is no room for a lease, so that nobody's can be stored.
-	ErrNoRoom = errors.New("there is no room for the lease")
+	// ErrTaken reports that the lease was not written because another client changed it.
+	ErrTaken = errors.New("another client has changed the lease")
+	// ErrNoRoom reports that the store is full, so that no candidate can write the lease.
+	ErrNoRoom = errors.New("the store has no room for the lease")
 )
 
-// Record is where candidates find their lease.
+// Record stores the lease of an election.
 type Record interface {
-	// Get returns the lease, nil if there is none.
+	// Get returns the lease, or nil if there is none.
 	Get(ctx context.Context) (*Lease, error)
 
-	// Put stores a lease in place of the one that has its ResourceVersion, or where there is
-	// none if that is empty, and returns it as stored. It fails with ErrTaken if another one
-	// is there. wins says that a term begins with it.
+	// Put stores l and returns it as stored. It replaces the lease with the ResourceVersion of l,
+	// or creates the lease if that is empty. If the stored lease is another, Put fails with
+	// ErrTaken. wins is true if a term begins with this write; the implementation can then begin a
+	// fence for the term.
 	Put(ctx context.Context, l *Lease, wins bool) (*Lease, error)
 
-	// Await returns when the lease may be another one than the one that was seen, or when
-	// the context ends. After an error the candidate looks at it now and then.
+	// Await returns when the lease may differ from seen, or when ctx ends. If it returns an error,
+	// the candidate polls the lease instead.
 	Await(ctx context.Context, seen *Lease) error
 }

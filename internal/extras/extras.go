@@ -1,5 +1,5 @@
-// Package extras knows how headers tell who calls: it reads the extras of a user out of
-// those whose names begin with a prefix and end with the name of the extra.
+// Package extras reads the extra attributes of a user from request headers whose names consist of a
+// prefix and the name of the attribute.
 package extras
 
 import (
@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// The headers by which a server tells those behind it who calls. What is published of them
-// is what is sent, or callers could tell it themselves.
+// The headers by which a server passes the identity of the client to the servers behind it. A server removes all
+// X-Remote-* headers from a client's request before it sets its own. The header names that it publishes for the
+// servers behind it must be these, because clients could forge any other header.
 const (
 	UserHeader  = "X-Remote-User"
 	UIDHeader   = "X-Remote-Uid"
@@ -18,16 +19,16 @@ const (
 	Prefix      = "X-Remote-Extra-"
 )
 
-// Header is a header that carries values of an extra.
+// Header is a header with the values of an extra attribute.
 type Header struct {
-	Name   string // as it stands in the http.Header
-	Key    string // of the extra
+	Name   string // key in the http.Header
+	Key    string // name of the attribute
 	Values []string
 }
 
-// Headers returns the headers that begin with a prefix, in any case, and have a
-// value, sorted by name. The rest of a name is the key: in lower case, then
-// percent-decoded; what is no valid encoding stands for itself.
+// Headers returns the headers that begin with a prefix, in any case, and have a value, sorted by
+// name. The Key is the rest of the header name in lower case, percent-decoded if it is a valid
+// encoding.
 func Headers(h http.Header, prefix string) []Header {
 	var out []Header
 	for name, values := range h {

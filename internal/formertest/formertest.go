@@ -1,5 +1,5 @@
-// Package formertest has the versions of built-in kinds that releases removed, with an
-// object of each.
+// Package formertest lists the versions of built-in kinds that releases removed, with an object of
+// each.
 package formertest
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Version is a resource in a version, as clients name them.
+// Version is a resource in a removed version.
 type Version struct {
-	In, Last   string // the first release that does not serve it any more, and the last that does
+	In, Last   string // the release that removed the version, and the last release that serves it
 	APIVersion string
-	Resource   string // "~" marks one of cluster scope, "+" one that is only created, "-" one with sub-resources alone
-	Fields     string // of an object beside its metadata, in JSON
+	Resource   string // prefix "~": cluster-scoped; "+": create only; "-": only subresources are served
+	Fields     string // fields of the object beside its metadata, in JSON
 }
 
 //go:embed versions.txt
 var files embed.FS
 
-// Versions returns all that releases removed.
+// Versions returns all removed versions.
 func Versions(t testing.TB) (list []Version) {
 	t.Helper()
 	table, err := files.ReadFile("versions.txt")
@@ -47,20 +47,20 @@ func Versions(t testing.TB) (list []Version) {
 	return list
 }
 
-// Plural is the resource in a path.
+// Plural returns the resource as in a path.
 func (v *Version) Plural() string { return strings.TrimLeft(v.Resource, "+~-") }
 
-// Namespaced reports whether the objects are in namespaces.
+// Namespaced reports whether the resource is namespaced.
 func (v *Version) Namespaced() bool { return !strings.Contains(v.Resource, "~") }
 
-// OnlyCreated reports whether nothing is stored: the answer to a creation is all there is.
+// OnlyCreated reports whether objects are not stored, but only answered to a create.
 func (v *Version) OnlyCreated() bool { return strings.HasPrefix(v.Resource, "+") }
 
-// OnlySubresources reports whether there are sub-resources of the objects and not these,
-// which are made where Origin says.
+// OnlySubresources reports whether the version serves only subresources. The objects are created at
+// Origin.
 func (v *Version) OnlySubresources() bool { return strings.HasPrefix(v.Resource, "-") }
 
-// Origin returns where objects are created.
+// Origin returns the path at which objects are created.
 func (v *Version) Origin() string {
 	if v.OnlySubresources() {
 		return "/api/v1/namespaces/default/" + v.Plural()
@@ -68,7 +68,7 @@ func (v *Version) Origin() string {
 	return v.Path()
 }
 
-// Path returns where the resource is.
+// Path returns the path of the resource.
 func (v *Version) Path() string {
 	if v.Namespaced() {
 		return "/apis/" + v.APIVersion + "/namespaces/default/" + v.Plural()
@@ -76,8 +76,8 @@ func (v *Version) Path() string {
 	return "/apis/" + v.APIVersion + "/" + v.Plural()
 }
 
-// Name of the object, which no object of another version has unless the kind says what it
-// is.
+// Name returns the name of the object. It is unique among all versions, unless the kind determines
+// the name.
 func (v *Version) Name() string {
 	switch v.Plural() {
 	case "customresourcedefinitions":
@@ -96,7 +96,7 @@ func (v *Version) Object() string {
 	return fmt.Sprintf(`{"metadata":{"name":%q},%s}`, v.Name(), v.Fields)
 }
 
-// SigningRequest returns a request for a certificate as JSON has it.
+// SigningRequest returns a certificate signing request in the form of the field spec.request.
 func SigningRequest(t testing.TB) string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

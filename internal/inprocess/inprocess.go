@@ -13,27 +13,28 @@ import (
 	"orch.io/controlplane/internal/consistency"
 )
 
-// Transport returns a way to a handler for any HTTP client: no encoding of HTTP,
-// answers stream as they are written. The host of a request's URL does not matter.
-// When the context of a request ends, so does the request. A handler that panics
-// aborts its answer: the client finds io.ErrUnexpectedEOF, as of a connection that is cut.
+// Transport returns a RoundTripper that passes requests to a handler in this process, without
+// encoding HTTP. Responses stream as they are written. The host of the URL is ignored. When the
+// context of a request ends, the context of the handler ends, too. If the handler panics, the
+// client gets io.ErrUnexpectedEOF, as if the connection had been cut.
 func Transport(h http.Handler) http.RoundTripper { return transport{h, &http.Server{Handler: h}} }
 
 type transport struct {
 	handler http.Handler
-	mark    *http.Server // in the context: a proxy aborts half an answer in a server only
+	server  *http.Server // put into the context: httputil.ReverseProxy aborts a partial response only if a server is there
 }
 
-// arrived is the context of a request that has come to the handler: it begins there.
-type arrived struct {
+// handlerContext is the context of a request in the handler. It hides the ReadIndex of the client,
+// because the request is a new one for the handler.
+type handlerContext struct {
 	context.Context
-	mark *http.Server
+	server *http.Server
 }
 
-func (c arrived) Value(k any) any {
+func (c handlerContext) Value(k any) any {
 	switch {
 	case k == http.ServerContextKey:
-		return c.mark
+		return c.server
 	case consistency.IsReadIndex(k):
 		return nil
 	}
@@ -43,12 +44,12 @@ func (c arrived) Value(k any) any {
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
-	in := r.Clone(arrived{ctx, t.mark})
+	in := r.Clone(handlerContext{ctx, t.server})
 	switch {
 	case in.Body == nil:
 		in.Body = http.NoBody
 	case in.Body != http.NoBody && in.ContentLength == 0:
-		in.ContentLength = -1 // not known, as a client says it
+		in.ContentLength = -1 // unknown: a client's 0 with a body means this
 	}
 	in.RequestURI = in.URL.RequestURI()
 	in.RemoteAddr = "in-process"
@@ -66,7 +67,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer stop()
 		defer in.Body.Close()
 		defer func() { _ = w.SetReadDeadline(time.Time{}) }()
-		defer func() { w.finish(ctx.Err()) }() // what a caller gave up has not ended in order
+		defer func() { w.finish(ctx.Err()) }() // an error if the client gave up the request
 		defer func() {
 			if p := recover(); p != nil {
 				w.finish(io.ErrUnexpectedEOF)
@@ -90,21 +91,20 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// pipeWriter is the server's side of an in-process answer. What is written is
-// buffered until it is read, so that the server never waits for the reader;
-// a reader who falls behind by maxPipe makes it wait.
+// pipeWriter is the http.ResponseWriter of an in-process response. It buffers the body, so that the
+// handler waits only if the client is more than maxPipe bytes behind.
 type pipeWriter struct {
 	header, sent http.Header
 	code         int
-	headed       chan struct{} // closed when code and sent are set, or there is no answer
-	once         sync.Once
-	bodiless     bool // the answer to a HEAD: what is written is dropped
+	headed       chan struct{} // closed when code and sent are set, or there is no response
+	once         sync.Once     // closes headed
+	bodiless     bool          // response to a HEAD: the body is dropped
 	body         pipe
-	sending      io.Closer   // what the client sends
-	late         *time.Timer // ends that, for the handler's goroutine
+	sending      io.Closer   // the request body
+	late         *time.Timer // closes sending; used only by the handler's goroutine
 }
 
-// SetReadDeadline ends what the client sends, for http.ResponseController.
+// SetReadDeadline closes the request body at the given time, for http.ResponseController.
 func (w *pipeWriter) SetReadDeadline(at time.Time) error {
 	if w.late != nil {
 		w.late.Stop()
@@ -116,8 +116,7 @@ func (w *pipeWriter) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline bounds how long a write waits for the reader, for
-// http.ResponseController.
+// SetWriteDeadline limits how long a write waits for the client, for http.ResponseController.
 func (w *pipeWriter) SetWriteDeadline(at time.Time) error {
 	w.body.mu.Lock()
 	defer w.body.mu.Unlock()
@@ -130,7 +129,7 @@ func (w *pipeWriter) Header() http.Header { return w.header }
 
 func (w *pipeWriter) WriteHeader(code int) {
 	if code < 200 {
-		return // the client waits for the answer
+		return // informational responses are not passed on
 	}
 	w.once.Do(func() {
 		w.code, w.sent = code, w.header.Clone()
@@ -146,10 +145,10 @@ func (w *pipeWriter) Write(b []byte) (int, error) {
 	return w.body.write(b)
 }
 
-// Flush implements http.Flusher: the head goes out, the body always does.
+// Flush implements http.Flusher. It sends the header; the body needs no flushing.
 func (w *pipeWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// finish ends the answer: with an error it is half of one, or none.
+// finish ends the response. If err is not nil, the response is incomplete or missing.
 func (w *pipeWriter) finish(err error) {
 	if err == nil {
 		w.WriteHeader(http.StatusOK)
@@ -159,17 +158,17 @@ func (w *pipeWriter) finish(err error) {
 	w.once.Do(func() { close(w.headed) })
 }
 
-// maxPipe is how far a reader may fall behind, in bytes.
+// maxPipe is the number of unread bytes after which a write waits for the client.
 const maxPipe = 1 << 20
 
 // pipe is a bounded buffer between one writer and one reader.
 type pipe struct {
-	mu   sync.Mutex
-	more *sync.Cond // signals any change of the fields below
+	mu   sync.Mutex // guards the fields below
+	more *sync.Cond // signals any change of them
 	data []byte
-	err  error // set when nothing follows data
+	err  error // returned after data; set when no more data follows
 
-	deadline time.Time // for a write that waits
+	deadline time.Time // of a write that waits; zero: none
 }
 
 func (p *pipe) write(b []byte) (int, error) {
@@ -186,7 +185,7 @@ func (p *pipe) write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// wait waits for the reader, or gives it up at the deadline. The lock is held.
+// wait waits for any change, or sets err if the deadline has passed. p.mu is held.
 func (p *pipe) wait() {
 	if p.deadline.IsZero() {
 		p.more.Wait()
@@ -233,7 +232,7 @@ func (p *pipe) close(err error) {
 	p.more.Broadcast()
 }
 
-// pipeReader is the body that the client reads.
+// pipeReader is the response body.
 type pipeReader struct {
 	pipe   *pipe
 	cancel context.CancelFunc
@@ -243,7 +242,7 @@ func (r *pipeReader) Read(b []byte) (int, error) { return r.pipe.read(b) }
 
 // Close ends the request.
 func (r *pipeReader) Close() error {
-	r.pipe.close(http.ErrBodyReadAfterClose) // first: the end of the request closes the pipe, too
+	r.pipe.close(http.ErrBodyReadAfterClose) // before cancel, which closes the pipe with another error
 	r.cancel()
 	return nil
 }

@@ -1,5 +1,5 @@
 // Package jsonpath evaluates the JSON paths of printer columns, selectable fields and scale
-// sub-resources, a subset of JSONPath:
+// subresources, a subset of JSONPath:
 //
 //	.spec.replicas                                   fields
 //	.metadata.labels.app\.example\.com               a dot in a name, escaped

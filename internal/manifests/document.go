@@ -14,27 +14,28 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// Document is an object of a file with its source.
+// Document is an object in a file, with its source text.
 type Document struct {
 	Object *meta.Object
-	Head   []byte // separators, comments and space between the document before and this one
+	Head   []byte // separators, comments and space before Body, after the previous document
 	Body   []byte
 	JSON   bool
-	Line   int // the one in which Body begins
+	Line   int // the line in which Body begins
 }
 
 var errTooLarge = fmt.Errorf("the file has more than %d bytes", maxBytes)
 
-// Documents returns the documents of a file, YAML between separators and JSON objects one after the
-// other, and what follows the last of them: heads, bodies and the rest are the file. What
-// holds nothing but comments is no document, nor is null, which templates leave where they make
-// nothing. A key that stands twice is an error. With an error come the documents before it.
+// Documents returns the documents of a file: YAML documents between separators, and JSON objects
+// one after the other. rest is the text after the last document; the heads, bodies and rest
+// together are the file, as slices of data. Text that consists of comments is no document, and
+// neither is null, which templates may leave. A duplicate key is an error. If there is an error,
+// the documents before it are returned with it.
 func Documents(data []byte) (docs []Document, rest []byte, err error) {
 	if len(data) > maxBytes {
 		return nil, nil, errTooLarge
 	}
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return nil, nil, errors.New("the file is UTF-16, and manifests are UTF-8")
+		return nil, nil, errors.New("the file is UTF-16: convert it to UTF-8")
 	}
 	line, at, done := 1, 0, 0
 	for i, b := range bodies(data) {
@@ -55,11 +56,11 @@ func Documents(data []byte) (docs []Document, rest []byte, err error) {
 	return docs, data[done:], nil
 }
 
-// decode reads the body. Faults tell the line of the file.
+// decode decodes the body. Errors name the line in the file.
 func (d *Document) decode() (*meta.Object, error) {
 	if !d.JSON {
 		tree, repeated, err := codec.DecodeYAML(d.Body, codec.Limits{})
-		if len(repeated) > 0 { // or a merge, of which they stand before or behind
+		if len(repeated) > 0 { // the repeated keys may come from a merge: decode again with merges as plain keys
 			_, repeated, _ = codec.DecodeYAML(merges.ReplaceAll(d.Body, []byte(`$1"<<":`)), codec.Limits{})
 		}
 		for i, text := range repeated {
@@ -71,7 +72,7 @@ func (d *Document) decode() (*meta.Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		return meta.NewObject(tree), refused(repeated)
+		return meta.NewObject(tree), duplicateKeys(repeated)
 	}
 	tree, repeated, err := codec.DecodeJSON(d.Body, codec.Limits{})
 	for i, path := range repeated {
@@ -80,43 +81,43 @@ func (d *Document) decode() (*meta.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %d: %w", d.Line, err)
 	}
-	return meta.NewObject(tree), refused(repeated)
+	return meta.NewObject(tree), duplicateKeys(repeated)
 }
 
-// refused is the error of repeated keys, nil if there are none.
-func refused(repeated []string) error {
+// duplicateKeys returns the error for duplicate keys, or nil if there are none.
+func duplicateKeys(repeated []string) error {
 	if len(repeated) == 0 {
 		return nil
 	}
 	return errors.New(strings.Join(repeated[:min(len(repeated), 5)], "; "))
 }
 
-// merges finds the keys whose values are merged into a mapping, and which quoted are
-// keys like others. The mapping may have the same keys, which count.
+// merges matches the merge keys "<<" of YAML. Quoted, they are plain keys. A merge may repeat keys
+// of the mapping, so duplicates are looked for without merges.
 var merges = regexp.MustCompile(`(^|[\s{,])<<[ \t]*:`)
 
 var lineNumber = regexp.MustCompile(`\bline (\d+):`)
 
-// inFile returns a fault with the line of the file instead of that of the body, and with the
-// first line of the body if it has none.
-func (d *Document) inFile(fault string) string {
-	at := lineNumber.FindStringSubmatchIndex(fault)
+// inFile replaces the line number in an error text by the line of the file. Without a line number,
+// it adds the first line of the body.
+func (d *Document) inFile(text string) string {
+	at := lineNumber.FindStringSubmatchIndex(text)
 	if at == nil {
-		return fmt.Sprintf("line %d: %s", d.Line, fault)
+		return fmt.Sprintf("line %d: %s", d.Line, text)
 	}
-	n, _ := strconv.Atoi(fault[at[2]:at[3]])
-	return fault[:at[2]] + strconv.Itoa(d.Line+n-1) + fault[at[3]:]
+	n, _ := strconv.Atoi(text[at[2]:at[3]])
+	return text[:at[2]] + strconv.Itoa(d.Line+n-1) + text[at[3]:]
 }
 
-// body is where in a file a document is.
+// body is the position of a document in a file.
 type body struct {
 	from, to int
 	json     bool
 }
 
-// bodies finds the documents of a file.
+// bodies returns the positions of the documents of a file.
 func bodies(data []byte) (found []body) {
-	from := -1 // of the document that has begun
+	from := -1 // the start of the current document, or -1
 	end := func(at int) {
 		if from >= 0 {
 			found = append(found, split(data, from, at)...)
@@ -133,7 +134,7 @@ func bodies(data []byte) (found []body) {
 			}
 			begins += len(line) - len(text)
 		}
-		if from < 0 && !empty(text) {
+		if from < 0 && !isBlank(text) {
 			from = begins
 		}
 		at += len(line)
@@ -142,7 +143,7 @@ func bodies(data []byte) (found []body) {
 	return found
 }
 
-// marker returns what a line begins with that begins or ends a document.
+// marker returns the document marker, "---" or "...", with which a line begins, or "".
 func marker(line []byte) string {
 	for _, m := range []string{"---", "..."} {
 		if rest, ok := bytes.CutPrefix(line, []byte(m)); ok && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0) {
@@ -152,17 +153,16 @@ func marker(line []byte) string {
 	return ""
 }
 
-// empty reports whether a line outside of a document holds nothing of one: space, a
-// comment or a directive.
-func empty(line []byte) bool {
+// isBlank reports whether a line outside a document holds only space, a comment or a directive.
+func isBlank(line []byte) bool {
 	text := bytes.TrimSpace(line)
 	return len(text) == 0 || text[0] == '#' || line[0] == '%'
 }
 
-// split returns the documents between two separators: JSON objects, or one in YAML
-// without the comments behind it.
+// split returns the documents between two separators: JSON objects, or a YAML document without the
+// comments after it.
 func split(data []byte, from, to int) []body {
-	if found := values(data[from:to]); len(found) > 0 {
+	if found := jsonValues(data[from:to]); len(found) > 0 {
 		for i := range found {
 			found[i].from += from
 			found[i].to += from
@@ -172,9 +172,9 @@ func split(data []byte, from, to int) []body {
 	return []body{{from, to - trailing(data[from:to]), false}}
 }
 
-// values returns where in a text its JSON values are, nothing if it does not begin with
-// an object or is not JSON to its end.
-func values(text []byte) (found []body) {
+// jsonValues returns the positions of the JSON values in a text. It returns nil if the text does
+// not begin with an object or is not JSON to the end.
+func jsonValues(text []byte) (found []body) {
 	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t"), []byte("{")) {
 		return nil
 	}
@@ -192,8 +192,8 @@ func values(text []byte) (found []body) {
 	}
 }
 
-// trailing returns the length of the comments at the end of a document, which begin their lines:
-// what is indented may be part of a text.
+// trailing returns the length of the comments at the end of a document. Only unindented comments
+// count, because an indented line may be part of a block scalar.
 func trailing(text []byte) (length int) {
 	behind := 0
 	for rest := text; len(rest) > 0; {

@@ -11,20 +11,20 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// The bounds of a file. What one document may be is bounded by the decoders.
+// Limits of a file. The decoders limit the size of a document.
 const (
 	maxBytes     = 64 << 20
 	maxDocuments = 100_000
 )
 
-var errNoFile = errors.New("it is no regular file")
+var errNotRegular = errors.New("not a regular file")
 
-// Read returns the objects of some kinds, or of all if none is named, in the files of a directory
-// and those below it, in the order of their paths; other documents are skipped. The error tells of every
-// file that cannot be read.
+// Read returns the objects of the given kinds, or of all kinds if none is given, in the .yaml, .yml
+// and .json files of a directory tree, ordered by path. Other documents are skipped. The error
+// names each file that cannot be read; the objects of the other files are still returned.
 func Read(files fs.FS, kinds ...string) ([]*meta.Object, error) {
 	var found []*meta.Object
-	var faults []error
+	var errs []error
 	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -37,12 +37,12 @@ func Read(files fs.FS, kinds ...string) ([]*meta.Object, error) {
 		case err != nil:
 			return err
 		case !info.Mode().IsRegular():
-			err = errNoFile
+			err = errNotRegular
 		case info.Size() > maxBytes:
 			err = errTooLarge
 		}
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			return nil
 		}
 		data, err := fs.ReadFile(files, name)
@@ -51,16 +51,16 @@ func Read(files fs.FS, kinds ...string) ([]*meta.Object, error) {
 		}
 		objects, err := Parse(data, kinds...)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 		found = append(found, objects...)
 		return nil
 	})
-	return found, errors.Join(append(faults, err)...)
+	return found, errors.Join(append(errs, err)...)
 }
 
-// Parse returns the objects of some kinds, or of all if none is named, in the documents of
-// a file, up to the first that cannot be read.
+// Parse returns the objects of the given kinds, or of all kinds if none is given, in the documents
+// of a file. If a document cannot be read, the objects before it are returned with the error.
 func Parse(data []byte, kinds ...string) (found []*meta.Object, err error) {
 	docs, _, err := Documents(data)
 	for _, d := range docs {

@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/internal/manifests"
 )
 
-// TestParse: all documents are read, whatever separates them.
-func TestParse(t *testing.T) {
+// TestParseFindsDocuments checks that all documents are read, with all kinds of separators.
+func TestParseFindsDocuments(t *testing.T) {
 	for name, row := range map[string]struct {
 		in   string
 		want string // names
@@ -52,8 +52,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseRefuses tells where the fault is.
-func TestParseRefuses(t *testing.T) {
+// TestParseRejectsInvalidFiles checks that errors name the document and the line.
+func TestParseRejectsInvalidFiles(t *testing.T) {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'm'; c++ {
 		bomb += string(c) + ": &" + string(c) + " [" + strings.TrimSuffix(strings.Repeat("*"+string(c-1)+",", 9), ",") + "]\n"
@@ -84,7 +84,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestRead(t *testing.T) {
+func TestReadFiltersKinds(t *testing.T) {
 	files := fstest.MapFS{
 		"a.yaml":       {Data: []byte("kind: a\n---\nkind: b\n")},
 		"below/b.json": {Data: []byte(`{"kind":"a"}{"kind":"c"}`)},
@@ -101,8 +101,9 @@ func TestRead(t *testing.T) {
 	assert.Equal(t, "c", objects[1].Kind())
 }
 
-// TestReadRefusesPipes: one that nobody writes to would be waited for.
-func TestReadRefusesPipes(t *testing.T) {
+// TestReadRejectsPipes checks that pipes are not opened, because reading would block without a
+// writer.
+func TestReadRejectsPipes(t *testing.T) {
 	_, err := manifests.Read(fstest.MapFS{"a.yaml": {Mode: fs.ModeNamedPipe}, "b.yaml": {Data: []byte("kind: b")}})
-	require.EqualError(t, err, "a.yaml: it is no regular file")
+	require.EqualError(t, err, "a.yaml: not a regular file")
 }

@@ -1,13 +1,13 @@
-// Package metrics makes the families that a server shows at /metrics: with the class of
-// their stability in front of the help text, and without those that a release hides.
+// Package metrics registers the metric families of a server. It adds the stability of a family to
+// its help text, and leaves out families that the server's release hides.
 //
-// A family is a Family in the code of the part that counts, which makes it with a Set:
+// A component declares a Family and creates it through a Set:
 //
 //	set := metrics.For(registerer)
 //	calls := set.Counters(metrics.Family{Name: "calls_total", Help: "Calls, by result.", Labels: []string{"result"}})
 //	err := set.Err()
 //
-// Two parts may make the same family over one Registerer; they share it.
+// If two components create the same family in one Registerer, they share it.
 package metrics
 
 import (
@@ -19,11 +19,10 @@ import (
 	"orch.io/controlplane/internal/release"
 )
 
-// Stability is the class of a family: what its name and labels promise.
+// Stability is the stability class of a family's name and labels.
 type Stability int
 
-// The classes. A family lives on after its deprecation for no release, one, or three;
-// then it is hidden.
+// The stability classes. A deprecated family is shown for 0, 1 or 3 more releases, and then hidden.
 const (
 	Alpha Stability = iota
 	Beta
@@ -32,19 +31,19 @@ const (
 
 func (s Stability) String() string { return [...]string{"ALPHA", "BETA", "STABLE"}[s] }
 
-// window is for how many releases a deprecated family is still shown.
+// window returns for how many releases a deprecated family is still shown.
 func (s Stability) window() int { return [...]int{0, 1, 3}[s] }
 
-// Family is what one family is called and means.
+// Family declares a metric family.
 type Family struct {
 	Name, Help string
 	Stability  Stability
-	Deprecated int // the minor release of 1 that deprecated it; 0: none has
+	Deprecated int // minor number of the release 1.x that deprecated the family; 0: not deprecated
 	Labels     []string
-	Buckets    []float64 // of a histogram
+	Buckets    []float64 // for histograms
 }
 
-// help is the text of the family in a release.
+// help returns the help text of the family in the release 1.release.
 func (f *Family) help(release int) string {
 	notice := ""
 	if f.deprecated(release) {
@@ -53,26 +52,29 @@ func (f *Family) help(release int) string {
 	return "[" + f.Stability.String() + "] " + notice + f.Help
 }
 
+// deprecated reports whether the family is deprecated in a release.
 func (f *Family) deprecated(release int) bool { return f.Deprecated > 0 && f.Deprecated <= release }
 
-// hidden reports whether a release does not show the family unless it is asked to.
+// hidden reports whether a release shows the family only on request.
 func (f *Family) hidden(release int) bool {
 	return f.deprecated(release) && release >= f.Deprecated+f.Stability.window()
 }
 
-// Set makes the families of one part of a server. One goroutine uses it.
+// Set creates the families of one component. It must be used by one goroutine.
 type Set struct {
 	to  prometheus.Registerer
 	err error
 }
 
-// For returns a Set that registers what it makes; nil: nowhere.
+// For returns a Set that registers families in to. If to is nil, families work but are not
+// registered.
 func For(to prometheus.Registerer) *Set { return &Set{to: to} }
 
-// Err says which families could not be registered. They count all the same.
+// Err returns the errors of families that could not be registered. These families work
+// nevertheless.
 func (s *Set) Err() error { return s.err }
 
-// release is the one whose families are made.
+// release returns the minor number of the release whose families the Set creates.
 func (s *Set) release() int {
 	if r, ok := s.to.(*Registry); ok {
 		return r.release
@@ -80,31 +82,31 @@ func (s *Set) release() int {
 	return release.Newest.Minor()
 }
 
-// Counters makes counters.
+// Counters returns a family of counters.
 func (s *Set) Counters(f Family) *prometheus.CounterVec {
 	return register(s, &f, prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.Name, Help: f.help(s.release())}, f.Labels))
 }
 
-// Gauges makes gauges.
+// Gauges returns a family of gauges.
 func (s *Set) Gauges(f Family) *prometheus.GaugeVec {
 	return register(s, &f, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: f.Name, Help: f.help(s.release())}, f.Labels))
 }
 
-// Histograms makes histograms.
+// Histograms returns a family of histograms.
 func (s *Set) Histograms(f Family) *prometheus.HistogramVec {
 	return register(s, &f, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: f.Name, Help: f.help(s.release()), Buckets: f.Buckets}, f.Labels))
 }
 
-// Read makes a family whose values are read when somebody asks for them: read calls emit
-// for each, with the values of the labels. It may be called at any time, by several at once.
+// Read registers a family whose values are read on each scrape: read calls emit with each value and
+// its label values. read may be called at any time, from several goroutines.
 func (s *Set) Read(f Family, kind prometheus.ValueType, read func(emit func(value float64, labels ...string))) {
 	if err := s.add(&f, &reader{s.Desc(f), kind, read}); err != nil {
 		s.err = errors.Join(s.err, err)
 	}
 }
 
-// Before has f called before somebody reads /metrics, for series that have to go with what
-// they are of. It may be called at any time, by several at once.
+// Before registers a function that is called before each scrape, for example to delete series of
+// things that no longer exist. f may be called at any time, from several goroutines.
 func (s *Set) Before(f func()) {
 	if r, ok := s.to.(*Registry); ok {
 		r.mu.Lock()
@@ -113,16 +115,17 @@ func (s *Set) Before(f func()) {
 	}
 }
 
-// Desc is the description of a family that the caller collects, and registers with Add.
+// Desc returns the description of a family for a collector of the caller, to be registered with
+// Add.
 func (s *Set) Desc(f Family) *prometheus.Desc {
 	return prometheus.NewDesc(f.Name, f.help(s.release()), f.Labels, nil)
 }
 
-// Add registers a collector of families of the caller's own, or returns the one of its
-// type that is there.
+// Add registers a collector of the caller. If an equal collector of the same type is registered
+// already, Add returns that one.
 func Add[C prometheus.Collector](s *Set, c C) C { return register(s, &Family{}, c) }
 
-// register registers a collector, or returns the one that is there.
+// register registers a collector and returns it, or the equal collector that is registered already.
 func register[C prometheus.Collector](s *Set, f *Family, c C) C {
 	err := s.add(f, c)
 	var twice prometheus.AlreadyRegisteredError
@@ -132,7 +135,7 @@ func register[C prometheus.Collector](s *Set, f *Family, c C) C {
 		}
 	}
 	if err != nil {
-		s.err = errors.Join(s.err, fmt.Errorf("the metric %s: %w", f.Name, err))
+		s.err = errors.Join(s.err, fmt.Errorf("metric %s: %w", f.Name, err))
 	}
 	return c
 }
@@ -150,7 +153,7 @@ func (s *Set) add(f *Family, c prometheus.Collector) error {
 	return s.to.Register(c)
 }
 
-// reader collects a family whose values are read when they are asked for.
+// reader is a collector that reads the values of a family on each scrape.
 type reader struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType

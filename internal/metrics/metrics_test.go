@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/internal/release"
 )
 
-// page is what a registry shows, without what is told of the families themselves.
+// page returns the scrape of a registry, without the families that count families.
 func page(reg *prometheus.Registry) string {
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -32,8 +32,9 @@ func page(reg *prometheus.Registry) string {
 	return strings.Join(lines, "")
 }
 
-// TestLifecycle: a family is shown, shown with a notice, hidden, by its class.
-func TestLifecycle(t *testing.T) {
+// TestDeprecatedFamilyIsHidden checks in which releases a family of each stability is shown, shown
+// as deprecated, or hidden.
+func TestDeprecatedFamilyIsHidden(t *testing.T) {
 	const deprecated, shown, hidden = " (Deprecated since 1.30.0)", "", "-"
 	for _, c := range []struct {
 		class     metrics.Stability
@@ -72,21 +73,22 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// TestShowHidden: for the release before alone.
-func TestShowHidden(t *testing.T) {
+// TestCheckShowAcceptsPreviousRelease checks that hidden families can be shown only for the
+// previous release.
+func TestCheckShowAcceptsPreviousRelease(t *testing.T) {
 	for show, ok := range map[string]bool{"": true, "1.36": true, "v1.36": true, "1.37": false, "1.35": false, "1.36.0": false, "35": false, "all": false, "0.35": false} {
 		err := metrics.CheckShow(release.Newest, show)
 		if ok {
 			assert.NoError(t, err, show)
 		} else {
-			assert.ErrorContains(t, err, "version 1.36 alone", show)
+			assert.ErrorContains(t, err, "only for version 1.36", show)
 		}
 	}
 }
 
-// TestSharing: two parts share a family, what is something else under its name is a fault,
-// and nothing is left after Close.
-func TestSharing(t *testing.T) {
+// TestSetsShareFamilies checks that two Sets share a family, that another type of the same name is
+// an error, and that Close unregisters everything.
+func TestSetsShareFamilies(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	r, err := metrics.NewRegistry(reg, release.Newest, false)
 	require.NoError(t, err)
@@ -99,7 +101,7 @@ func TestSharing(t *testing.T) {
 	assert.Contains(t, page(reg), "calls_total{of=\"a\"} 2\n")
 	set := metrics.For(r)
 	set.Gauges(family).WithLabelValues("a").Set(7)
-	assert.ErrorContains(t, set.Err(), "the metric calls_total")
+	assert.ErrorContains(t, set.Err(), "metric calls_total")
 
 	set = metrics.For(r)
 	set.Read(metrics.Family{Name: "now", Help: "Now.", Labels: []string{"of"}}, prometheus.GaugeValue, func(emit func(float64, ...string)) {
@@ -114,19 +116,19 @@ func TestSharing(t *testing.T) {
 	assert.NoError(t, err, "the registry can be used again")
 }
 
-// TestOfNobody: without a registry families are there all the same.
-func TestOfNobody(t *testing.T) {
+// TestSetWithoutRegistry checks that families work without a registerer.
+func TestSetWithoutRegistry(t *testing.T) {
 	set := metrics.For(nil)
 	set.Counters(metrics.Family{Name: "a", Help: "A."}).WithLabelValues().Inc()
 	set.Histograms(metrics.Family{Name: "a", Help: "A."}).WithLabelValues().Observe(1)
 	assert.NoError(t, set.Err())
 }
 
-// TestKept: a handle is made once for each change, however many ask, and what was kept
-// before a change is forgotten.
-func TestKept(t *testing.T) {
+// TestKeptMakesHandleOncePerChange checks that concurrent calls make a handle once, and that a
+// change clears the cache.
+func TestKeptMakesHandleOncePerChange(t *testing.T) {
 	var k metrics.Kept[string, *int]
-	made, forgot := 0, 0 // under its lock
+	made, forgot := 0, 0 // guarded by the lock of k
 	get := func(number int64) *int {
 		return k.Get(number, "a", func() *int { made++; return new(int) }, func() { forgot++ })
 	}
@@ -138,13 +140,14 @@ func TestKept(t *testing.T) {
 	assert.Equal(t, 1, made)
 	first := get(1)
 	assert.NotSame(t, first, get(2))
-	assert.Same(t, get(2), get(1), "who saw an older state has what there is")
+	assert.Same(t, get(2), get(1), "an older number does not clear the cache")
 	assert.Equal(t, 2, made)
 	assert.Equal(t, 2, forgot, "at the first change, too")
 }
 
-// TestOutside: what parts of a request spend outside at once is no more than what passes.
-func TestOutside(t *testing.T) {
+// TestOutsideCountsConcurrentTimeOnce checks that the time of concurrent parts of a request does
+// not exceed the time that passed.
+func TestOutsideCountsConcurrentTimeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o metrics.Outside
 		ctx := metrics.WithOutside(t.Context(), &o)

@@ -2,15 +2,15 @@ package metrics
 
 import "sync"
 
-// Named says whose series there are, of things that come and go and give them their names.
-// The zero Named has none.
+// Named restricts counting to a set of names, so that series exist only for things that exist, such
+// as configured webhooks. The zero value has no names. It is safe for concurrent use.
 type Named struct {
 	mu    sync.RWMutex
 	names map[string]bool
 }
 
-// Set says which names there are. It calls gone for each that is no more: nothing is counted
-// for it from then on, by those either who still work on what had the name.
+// Set replaces the names. It calls gone, with the lock held, for each name that is removed. After
+// Set, Count ignores these names, even for work that began before.
 func (n *Named) Set(names map[string]bool, gone func(name string)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -22,7 +22,7 @@ func (n *Named) Set(names map[string]bool, gone func(name string)) {
 	n.names = names
 }
 
-// Count calls count if there is a name.
+// Count calls count if the name exists. The name is not removed while count runs.
 func (n *Named) Count(name string, count func()) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()

@@ -6,24 +6,26 @@ import (
 	"time"
 )
 
-// Outside is the time that a request spent where the server has no say in how long it
-// takes: at webhooks of others, in a queue. Time that several parts of a request spend there
-// at once counts once: it is never more than has passed. The zero Outside is no time.
+// Outside measures the time that a request spends outside the control of the server, such as in
+// calls to webhooks or in queues. Time that several parts of the request spend outside concurrently
+// counts once, so the total never exceeds the time that passed. The zero value is ready to use,
+// also concurrently.
 type Outside struct {
-	mu    sync.Mutex
-	parts int       // of the request, that are there
-	since time.Time // when the first of them went
+	mu    sync.Mutex // guards the fields below
+	parts int        // number of parts of the request that are outside
+	since time.Time  // when parts last rose from 0
 	spent time.Duration
 }
 
-// Add adds what a request spent while no part of it was outside.
+// Add adds a duration during which no part of the request was outside.
 func (o *Outside) Add(d time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.spent += d
 }
 
-// Leave counts a part of the request as outside until back is called.
+// Leave counts a part of the request as outside until back is called, which must happen exactly
+// once.
 func (o *Outside) Leave() (back func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -41,7 +43,7 @@ func (o *Outside) back() {
 	}
 }
 
-// Spent returns the time of all that came back.
+// Spent returns the total time, without the parts that are still outside.
 func (o *Outside) Spent() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -50,12 +52,12 @@ func (o *Outside) Spent() time.Duration {
 
 type outsideKey struct{}
 
-// WithOutside makes LeaveOutside count for what has this context.
+// WithOutside returns a context in which LeaveOutside counts in o.
 func WithOutside(ctx context.Context, o *Outside) context.Context {
 	return context.WithValue(ctx, outsideKey{}, o)
 }
 
-// LeaveOutside is Leave of the Outside of a context, if there is one.
+// LeaveOutside calls Leave on the Outside of ctx. If there is none, it does nothing.
 func LeaveOutside(ctx context.Context) (back func()) {
 	if o, ok := ctx.Value(outsideKey{}).(*Outside); ok {
 		return o.Leave()

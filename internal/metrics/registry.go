@@ -11,44 +11,44 @@ import (
 	"orch.io/controlplane/internal/release"
 )
 
-// Registry is a prometheus.Registerer of one release of a server: what that hides is not
-// registered.
+// Registry is a prometheus.Registerer for one release of the server. Families that the release
+// hides are not registered.
 type Registry struct {
 	prometheus.Registerer
-	release int  // the minor one of 1
-	all     bool // hidden families are shown
+	release int  // minor number of the release 1.x
+	all     bool // hidden families are registered, too
 
-	mu         sync.Mutex
-	deprecated []string // that are shown nevertheless
+	mu         sync.Mutex // guards the fields below
+	deprecated []string   // names of deprecated families that are registered
 	counts     map[class]int
-	hidden     int
-	ours       []prometheus.Collector
-	before     []func() // Refresh
+	hidden     int                    // number of hidden families
+	collectors []prometheus.Collector // registered through this Registry
+	before     []func()               // called by Refresh
 }
 
-// class is what families are counted by.
+// class is a class of families that are counted together.
 type class struct {
 	stability  Stability
 	deprecated int
 }
 
-// NewRegistry returns the Registry over r of a release. all shows what the release hides,
-// too.
+// NewRegistry returns a Registry for a release that registers in r. If all is true, hidden families
+// are registered, too.
 func NewRegistry(r prometheus.Registerer, of release.Release, all bool) (*Registry, error) {
 	reg := &Registry{Registerer: r, release: of.Minor(), all: all, counts: map[class]int{}}
 	return reg, reg.countFamilies()
 }
 
-// CheckShow says whether a release can show what is hidden since another one: that is the
-// one before, such as 1.36. Empty is none.
+// CheckShow returns an error unless show names the release before r, such as 1.36, or is empty.
+// Families that r hides can be shown only if the previous release did not hide them.
 func CheckShow(r release.Release, show string) error {
 	if want := r.Previous().String(); show != "" && strings.TrimPrefix(show, "v") != want {
-		return fmt.Errorf("metrics that are hidden can be shown for version %s alone, the one before this, not for %q", want, show)
+		return fmt.Errorf("hidden metrics can be shown only for version %s, the previous release, not for %q", want, show)
 	}
 	return nil
 }
 
-// countFamilies shows how many families there are.
+// countFamilies registers the families that count families.
 func (r *Registry) countFamilies() error {
 	s := For(r)
 	s.Read(Family{Name: "registered_metrics_total", Help: "Families of metrics, by the class of their stability and the release that deprecated them.",
@@ -72,8 +72,7 @@ func (r *Registry) countFamilies() error {
 	return s.Err()
 }
 
-// Deprecated returns the names of the families that are shown and that nobody should use
-// any more.
+// Deprecated returns the names of the deprecated families that are registered.
 func (r *Registry) Deprecated() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,16 +86,16 @@ func (r *Registry) Register(c prometheus.Collector) error {
 	return r.register(c)
 }
 
+// register is Register with r.mu held.
 func (r *Registry) register(c prometheus.Collector) error {
 	if err := r.Registerer.Register(c); err != nil {
 		return err
 	}
-	r.ours = append(r.ours, c)
+	r.collectors = append(r.collectors, c)
 	return nil
 }
 
-// Refresh brings families up to date that are kept so by Set.Before, for somebody who is about to read
-// them.
+// Refresh calls the functions of Set.Before. Call it before a scrape.
 func (r *Registry) Refresh() {
 	r.mu.Lock()
 	list := slices.Clone(r.before)
@@ -106,14 +105,14 @@ func (r *Registry) Refresh() {
 	}
 }
 
-// Close takes back what was registered here, so that what is below can be used again.
+// Close unregisters all collectors, so that the underlying Registerer can be used again.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, c := range r.ours {
+	for _, c := range r.collectors {
 		r.Unregister(c)
 	}
-	r.ours, r.before = nil, nil
+	r.collectors, r.before = nil, nil
 }
 
 // add registers the collector of a family, unless the release hides it.

@@ -1,6 +1,6 @@
-// Package pki reads certificates, requests for them and private keys in PEM,
-// within bounds that are checked before any arithmetic: work with a key grows
-// with the cube of its length, and whoever sends it pays for none of it.
+// Package pki parses certificates, certificate requests and private keys in PEM. It checks limits
+// before any arithmetic: the work with a key grows with the cube of its length, and the data comes
+// from untrusted clients.
 package pki
 
 import (
@@ -15,26 +15,24 @@ import (
 	"strings"
 )
 
-// The bounds of what is read.
+// Limits of the input.
 const (
-	// MaxBits is the length of an RSA modulus, in bits: longer ones are of no
-	// use, since TLS refuses them.
+	// MaxBits is the maximum length of an RSA modulus, in bits. TLS rejects longer keys anyway.
 	MaxBits = 8192
-	// MaxCertificate and MaxKey are the bytes of one block once decoded.
+	// MaxCertificate and MaxKey are the maximum size of a decoded PEM block, in bytes.
 	MaxCertificate = 256 << 10
 	MaxKey         = 8 << 10
-	// MaxChain is how many certificates may stand in one text.
+	// MaxChain is the maximum number of certificates in a text.
 	MaxChain = 256
-	// MaxNames is how many alternative names one certificate or request has.
+	// MaxNames is the maximum number of subject alternative names of a certificate or request.
 	MaxNames = 1000
-	// maxPrime is the length of a prime factor in bits: half a modulus, with
-	// some room for factors that differ in length.
+	// maxPrime is the maximum length of a prime factor, in bits: half of MaxBits, with some room
+	// because the factors may differ in length.
 	maxPrime = MaxBits/2 + 64
 )
 
-// ParseRequest returns the PKCS#10 request of the first PEM block, which must be
-// CERTIFICATE REQUEST and signed by the key in it. What stands around it does
-// not count.
+// ParseRequest returns the PKCS#10 request in the first PEM block, which must be a CERTIFICATE
+// REQUEST and have a valid signature by its own key. Text around the block is ignored.
 func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
@@ -56,7 +54,7 @@ func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	return r, r.CheckSignature()
 }
 
-// ParseCertificate returns the certificate of DER data.
+// ParseCertificate returns the certificate in DER data.
 func ParseCertificate(der []byte) (*x509.Certificate, error) {
 	if err := checkLength("certificate", der, MaxCertificate); err != nil {
 		return nil, err
@@ -71,8 +69,8 @@ func ParseCertificate(der []byte) (*x509.Certificate, error) {
 	return c, CheckPublicKey(c.PublicKey)
 }
 
-// ParseChain returns the certificates of a text that holds one or more PEM
-// blocks CERTIFICATE without headers, and no other.
+// ParseChain returns the certificates of a text with one or more PEM blocks, which must all be of
+// type CERTIFICATE and have no headers.
 func ParseChain(text []byte) ([]*x509.Certificate, error) {
 	var chain []*x509.Certificate
 	for {
@@ -100,8 +98,8 @@ func ParseChain(text []byte) ([]*x509.Certificate, error) {
 	return chain, nil
 }
 
-// ParsePool returns the authorities of a bundle, which may also hold other
-// blocks and certificates that cannot be read; one authority at least.
+// ParsePool returns the authorities of a bundle with at least one certificate. Other blocks and
+// certificates that cannot be parsed are ignored.
 func ParsePool(text []byte) (*x509.CertPool, error) {
 	pool, found := x509.NewCertPool(), false
 	for {
@@ -123,8 +121,8 @@ func ParsePool(text []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// CheckBundle returns the error of ParsePool for a bundle in base64, as configurations of
-// webhooks hold it. An empty one is none, and no error.
+// CheckBundle returns the error of ParsePool for a base64-encoded bundle, the form in webhook
+// configurations. An empty bundle is valid.
 func CheckBundle(encoded string) error {
 	if encoded == "" {
 		return nil
@@ -136,8 +134,8 @@ func CheckBundle(encoded string) error {
 	return err
 }
 
-// ParseKeyPair is tls.X509KeyPair: the first certificate of a chain must be for
-// the first private key of the other text.
+// ParseKeyPair is tls.X509KeyPair with limits: the first certificate of chain must match the first
+// private key in key.
 func ParseKeyPair(chain, key []byte) (tls.Certificate, error) {
 	count := 0
 	for rest := chain; ; {
@@ -166,8 +164,8 @@ func ParseKeyPair(chain, key []byte) (tls.Certificate, error) {
 	return tls.X509KeyPair(chain, key)
 }
 
-// CheckPublicKey refuses an RSA key with which there should be no arithmetic.
-// All others have a length that their curve fixes.
+// CheckPublicKey returns an error if key is an RSA key with a modulus above MaxBits. The length of
+// other keys is fixed by their curve.
 func CheckPublicKey(key any) error {
 	if k, ok := key.(*rsa.PublicKey); ok && k.N.BitLen() > MaxBits {
 		return tooLong(k.N.BitLen())
@@ -179,8 +177,8 @@ func tooLong(bits int) error {
 	return fmt.Errorf("an RSA key of %d bits: must have at most %d", bits, MaxBits)
 }
 
-// The shapes of private keys (RFC 5958, RFC 8017) as far as they count here. The
-// numbers are not decoded, and may be anything.
+// Parts of the ASN.1 structures of private keys (RFC 5958, RFC 8017). Numbers are not decoded, so they may
+// be of any length.
 type (
 	wrapped struct {
 		Version   int
@@ -195,9 +193,8 @@ type (
 	}
 )
 
-// CheckPrivateKey refuses a private key in DER of any form whose reading, which
-// checks the numbers of an RSA key, takes too much time. It accepts what is no
-// key.
+// CheckPrivateKey returns an error if parsing a private key in DER would take too long: the parser
+// validates the numbers of RSA keys. It returns nil for data that is not a key.
 func CheckPrivateKey(der []byte) error {
 	if err := checkLength("private key", der, MaxKey); err != nil {
 		return err
@@ -221,7 +218,7 @@ func CheckPrivateKey(der []byte) error {
 	return nil
 }
 
-// bitsOf is about how many bits an integer has, no more than 8 too few.
+// bitsOf returns the length of a positive integer in bits, rounded up to whole bytes.
 func bitsOf(v asn1.RawValue) int {
 	b := v.Bytes
 	for len(b) > 0 && b[0] == 0 {
@@ -230,6 +227,7 @@ func bitsOf(v asn1.RawValue) int {
 	return 8 * len(b)
 }
 
+// checkLength returns an error if der is longer than most bytes. what names its content.
 func checkLength(what string, der []byte, most int) error {
 	if len(der) > most {
 		return fmt.Errorf("a %s of %d bytes: must have at most %d", what, len(der), most)
@@ -237,6 +235,7 @@ func checkLength(what string, der []byte, most int) error {
 	return nil
 }
 
+// checkNames returns an error if n exceeds MaxNames.
 func checkNames(n int) error {
 	if n > MaxNames {
 		return fmt.Errorf("%d alternative names: must have at most %d", n, MaxNames)

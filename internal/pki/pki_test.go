@@ -52,7 +52,7 @@ func request(t testing.TB, names int) []byte {
 	return block("CERTIFICATE REQUEST", der)
 }
 
-func TestRequests(t *testing.T) {
+func TestParseRequestChecksLimits(t *testing.T) {
 	r, err := pki.ParseRequest(append([]byte("note\n"), request(t, pki.MaxNames)...))
 	require.NoError(t, err)
 	assert.Equal(t, "alice", r.Subject.CommonName)
@@ -61,21 +61,21 @@ func TestRequests(t *testing.T) {
 		text []byte
 		want string
 	}{
-		"nothing":         {nil, "PEM block type must be CERTIFICATE REQUEST"},
-		"another block":   {block("CERTIFICATE", nil), "PEM block type must be CERTIFICATE REQUEST"},
-		"garbage":         {block("CERTIFICATE REQUEST", []byte("x")), "asn1"},
-		"too many names":  {request(t, pki.MaxNames+1), "1001 alternative names"},
-		"a long modulus":  {pkitest.Request(1_000_000), "an RSA key of 1000000 bits: must have at most 8192"},
-		"a longer one":    {pkitest.Request(16 << 20), "a request of"},
-		"not signed":      {pkitest.Request(8192), "verification error"},
-		"one bit to long": {pkitest.Request(8193), "an RSA key of 8193 bits"},
+		"nothing":          {nil, "PEM block type must be CERTIFICATE REQUEST"},
+		"another block":    {block("CERTIFICATE", nil), "PEM block type must be CERTIFICATE REQUEST"},
+		"garbage":          {block("CERTIFICATE REQUEST", []byte("x")), "asn1"},
+		"too many names":   {request(t, pki.MaxNames+1), "1001 alternative names"},
+		"a long modulus":   {pkitest.Request(1_000_000), "an RSA key of 1000000 bits: must have at most 8192"},
+		"longer":           {pkitest.Request(16 << 20), "a request of"},
+		"not signed":       {pkitest.Request(8192), "verification error"},
+		"one bit too long": {pkitest.Request(8193), "an RSA key of 8193 bits"},
 	} {
 		_, err := pki.ParseRequest(c.text)
 		assert.ErrorContains(t, err, c.want, name)
 	}
 }
 
-func TestChains(t *testing.T) {
+func TestParseChainChecksLimits(t *testing.T) {
 	key := ecKey(t)
 	good := block("CERTIFICATE", certificate(t, key, key.Public()))
 	chain, err := pki.ParseChain(bytes.Repeat(good, pki.MaxChain))
@@ -104,7 +104,7 @@ func TestChains(t *testing.T) {
 	assert.ErrorContains(t, err, "no certificate")
 }
 
-func TestKeyPairs(t *testing.T) {
+func TestParseKeyPairChecksLimits(t *testing.T) {
 	ec := ecKey(t)
 	cert := block("CERTIFICATE", certificate(t, ec, ec.Public()))
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(ec)
@@ -115,12 +115,12 @@ func TestKeyPairs(t *testing.T) {
 		_, err = pki.ParseKeyPair(cert, key)
 		assert.NoError(t, err)
 	}
-	two, err := rsa.GenerateKey(rand.Reader, 2048)
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
-	pkcs8, err = x509.MarshalPKCS8PrivateKey(two)
+	pkcs8, err = x509.MarshalPKCS8PrivateKey(rsaKey)
 	require.NoError(t, err)
-	forRSA := block("CERTIFICATE", certificate(t, two, two.Public()))
-	for _, key := range [][]byte{block("PRIVATE KEY", pkcs8), block("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(two))} {
+	forRSA := block("CERTIFICATE", certificate(t, rsaKey, rsaKey.Public()))
+	for _, key := range [][]byte{block("PRIVATE KEY", pkcs8), block("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey))} {
 		_, err = pki.ParseKeyPair(forRSA, key)
 		assert.NoError(t, err)
 	}
@@ -142,9 +142,9 @@ func TestKeyPairs(t *testing.T) {
 		"a long modulus":        {pkitest.PrivateKey(10_000, 4096), "an RSA key of 10000 bits"},
 		"long factors":          {pkitest.PrivateKey(8192, 8192), "a factor of more than"},
 		"a key of many bytes":   {pkitest.PrivateKey(1<<19, 1<<18), "a private key of"},
-		"a wrapped one":         {wrap(pkitest.PrivateKey(10_000, 4096)), "an RSA key of 10000 bits"},
+		"wrapped":               {wrap(pkitest.PrivateKey(10_000, 4096)), "an RSA key of 10000 bits"},
 		"a wrapped long factor": {wrap(pkitest.PrivateKey(8192, 8192)), "a factor of more than"},
-		"what is no key":        {[]byte("x"), "failed to parse private key"},
+		"not a key":             {[]byte("x"), "failed to parse private key"},
 	} {
 		key := c.key
 		if key != nil {

@@ -1,5 +1,5 @@
-// Package pkitest makes requests and keys whose arithmetic would never end, for
-// tests of those who must not begin it.
+// Package pkitest makes certificate requests and keys that are so large that their arithmetic would
+// not end, for tests of code that must reject them first.
 package pkitest
 
 import (
@@ -17,18 +17,17 @@ var (
 	oidSHA256 = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}
 )
 
-// number is the largest number of a length.
+// number returns the largest number with a length in bits.
 func number(bits int) *big.Int {
 	n := new(big.Int).Lsh(big.NewInt(1), uint(bits))
 	return n.Sub(n, big.NewInt(1))
 }
 
-// PublicKey returns an RSA key whose modulus has a length in bits and is the
-// product of nothing.
+// PublicKey returns an invalid RSA key with a modulus of the given length in bits.
 func PublicKey(bits int) *rsa.PublicKey { return &rsa.PublicKey{N: number(bits), E: 65537} }
 
-// Request returns a certificate signing request in PEM for PublicKey. Its
-// signature has the right length and is wrong.
+// Request returns a certificate signing request in PEM for PublicKey(bits). Its signature has the
+// right length but is invalid.
 func Request(bits int) []byte {
 	type body struct {
 		Version    int
@@ -65,9 +64,8 @@ func newPublicKey(bits int) publicKey {
 	}
 }
 
-// PrivateKey returns an RSA private key (PKCS #1, DER) with a modulus and a
-// factor of some lengths in bits, which have nothing to do with each other, and
-// without what would save a reader the work.
+// PrivateKey returns an invalid RSA private key (PKCS #1, DER) with a modulus and a factor of the
+// given lengths in bits. It lacks the precomputed values, so that a parser has to compute them.
 func PrivateKey(modulus, factor int) []byte {
 	return encode(struct {
 		Version int
@@ -77,7 +75,7 @@ func PrivateKey(modulus, factor int) []byte {
 	}{0, number(modulus), 65537, number(modulus - 1), number(factor), big.NewInt(7)})
 }
 
-// encode returns the DER of values of which it is known that they have one.
+// encode returns the DER encoding of a value that is known to be encodable.
 func encode(v any) []byte {
 	der, err := asn1.Marshal(v)
 	if err != nil {

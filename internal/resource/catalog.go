@@ -9,21 +9,22 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Catalog holds the resource types that a server serves now. Readers see one
-// consistent state without locking; types may come and go while requests run.
+// Catalog holds the resource types that a server currently has. It is safe for concurrent use. Now
+// returns an immutable State without locking; Put and Remove publish a new State, so types can come
+// and go while requests run.
 type Catalog struct {
 	now atomic.Pointer[State]
-	mu  sync.Mutex // guards replacing now
+	mu  sync.Mutex // serializes writers of now
 }
 
-// State is the catalog at one moment. It never changes.
+// State is an immutable snapshot of a Catalog.
 type State struct {
-	Serial   int64                        // grows with every change
-	types    map[meta.GroupResource]*Type // in the group of each version
+	Serial   int64                        // increases with each change
+	types    map[meta.GroupResource]*Type // by the group of each version
 	kinds    map[meta.GroupKind]*Type
 	sorted   []*Type
-	public   []*registry.Type // of sorted
-	withheld []*Type          // in none of the above
+	public   []*registry.Type // sorted, as registry types
+	withheld []*Type          // registered but not served; in none of the fields above
 }
 
 // Now returns the current state.
@@ -34,22 +35,22 @@ func (c *Catalog) Now() *State {
 	return &State{}
 }
 
-// Put adds types; one of the same group and plural is replaced.
+// Put adds types. A type replaces the existing type of the same group and plural.
 func (c *Catalog) Put(types ...*Type) {
 	c.change(func(now []*Type) []*Type {
 		for _, t := range types {
-			now = append(without(now, t.GroupResource()), t)
+			now = append(removeType(now, t.GroupResource()), t)
 		}
 		return now
 	})
 }
 
-// Remove takes a type out.
+// Remove removes the type of r, if there is one.
 func (c *Catalog) Remove(r meta.GroupResource) {
-	c.change(func(now []*Type) []*Type { return without(now, r) })
+	c.change(func(now []*Type) []*Type { return removeType(now, r) })
 }
 
-func without(types []*Type, r meta.GroupResource) []*Type {
+func removeType(types []*Type, r meta.GroupResource) []*Type {
 	return slices.DeleteFunc(types, func(t *Type) bool { return t.GroupResource() == r })
 }
 
@@ -76,17 +77,17 @@ func (c *Catalog) change(edit func(types []*Type) []*Type) {
 	c.now.Store(next)
 }
 
-// Types returns all types, sorted by group and plural, the core group first.
+// Types returns the served types, sorted by group and plural. The caller must not modify the slice.
 func (s *State) Types() []*Type { return s.sorted }
 
-// Public returns the types as programs see them, in their order.
+// Public returns the served types in the form of the public API, in the same order. The caller must
+// not modify the slice.
 func (s *State) Public() []*registry.Type { return s.public }
 
-// Withheld returns the types that the server has and does not serve, in the same order.
+// Withheld returns the types that the server has but does not serve, in the same order.
 func (s *State) Withheld() []*Type { return s.withheld }
 
-// Stored returns the type whose objects are stored under a resource, served or withheld,
-// or nil.
+// Stored returns the type whose objects are stored under r, served or withheld, or nil.
 func (s *State) Stored(r meta.GroupResource) *Type {
 	if i := slices.IndexFunc(s.withheld, func(t *Type) bool { return t.GroupResource() == r }); i >= 0 {
 		return s.withheld[i]
@@ -94,21 +95,21 @@ func (s *State) Stored(r meta.GroupResource) *Type {
 	return s.types[r]
 }
 
-// Type returns the type of a plural and a wire group that a version of it has, or nil.
+// Type returns the served type with this plural and a version in this wire group, or nil.
 func (s *State) Type(r meta.GroupResource) *Type { return s.types[r] }
 
-// Kind returns the type of a kind and a wire group that a version of it has, or nil.
+// Kind returns the served type with this kind and a version in this wire group, or nil.
 func (s *State) Kind(k meta.GroupKind) *Type { return s.kinds[k] }
 
-// Registered reports whether a registered kind has a version in the group. Groups that only
-// CustomResourceDefinitions have are not registered.
+// Registered reports whether a served registered kind has a version in the group. Kinds of
+// CustomResourceDefinitions do not count.
 func (s *State) Registered(group string) bool {
 	return slices.ContainsFunc(s.sorted, func(t *Type) bool {
 		return !t.Defined() && slices.ContainsFunc(t.Versions, func(v *Version) bool { return v.Group == group })
 	})
 }
 
-// Version returns the served version that a path names, or nil.
+// Version returns the served version of a resource in a request path, or nil.
 func (s *State) Version(r meta.GroupVersionResource) *Version {
 	t := s.types[r.GroupResource()]
 	if t == nil {

@@ -12,8 +12,9 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// TestCatalog: a state never changes, and the next one has what was put and removed.
-func TestCatalog(t *testing.T) {
+// TestCatalogStatesAreImmutable checks that Put and Remove publish a new state and leave the
+// previous ones unchanged.
+func TestCatalogStatesAreImmutable(t *testing.T) {
 	var served resource.Catalog
 	typ, err := resource.Compile(registry.Of(widgets()), names.Orch)
 	require.NoError(t, err)

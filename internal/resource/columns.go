@@ -13,10 +13,10 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// columns returns the columns of a version, each with its Cell: those declared, with
-// the name before them unless one of them is called Name, or by default the
-// name and the time of creation. Those of a Go struct lead to what the struct has;
-// those of a definition may lead anywhere.
+// columns returns the table columns of a version, each with its Cell. A name column is added unless
+// the kind declares a column "Name". Without declared columns, the table has the name and the time
+// of creation. For kinds of Go structs, paths must exist in the schema; custom kinds may use any
+// path.
 func (c *compiler) columns(kv registry.KindVersion, s *schema.Schema) []registry.Column {
 	declared := kv.Columns
 	name := registry.Column{Name: "Name", Type: "string", Format: "name", Doc: "Name of the object, unique among its kind in its namespace.",
@@ -31,7 +31,7 @@ func (c *compiler) columns(kv registry.KindVersion, s *schema.Schema) []registry
 	}
 	for i, d := range declared {
 		if !c.kind.Custom() && slices.ContainsFunc(declared[:i], func(o registry.Column) bool { return o.Name == d.Name }) {
-			c.fault("version %q: column %q is given twice", kv.Name, d.Name)
+			c.errorf("version %q: duplicate column %q", kv.Name, d.Name)
 		}
 		d, path := c.column(d)
 		if path != nil && s != nil && s.Struct.Canonical() && !path.LeadsInto(s) {
@@ -39,35 +39,36 @@ func (c *compiler) columns(kv registry.KindVersion, s *schema.Schema) []registry
 			if fields, err := jsonpath.Fields(d.JSONPath); err == nil {
 				near = nearField(s, fields)
 			}
-			c.fault("version %q: column %q: the path %s leads nowhere%s", kv.Name, d.Name, d.JSONPath, near)
+			c.errorf("version %q: column %q: the path %s does not exist in the schema%s", kv.Name, d.Name, d.JSONPath, near)
 		}
 		out = append(out, d)
 	}
 	return out
 }
 
-// column returns a column with its Cell, and its path, if it has one that can be read.
+// column returns the column with its Cell, and its parsed path, or nil if it has none or the path
+// is invalid.
 func (c *compiler) column(g registry.Column) (registry.Column, *jsonpath.Path) {
 	if g.Name == "" {
-		c.fault("a column has no name")
+		c.errorf("a column has no name")
 	}
 	switch g.Type {
 	case "string", "integer", "number", "boolean", "date":
 	default:
-		c.fault("column %q: type %q is none of string, integer, number, boolean, date", g.Name, g.Type)
+		c.errorf("column %q: type must be string, integer, number, boolean or date, not %q", g.Name, g.Type)
 	}
 	if g.Priority < 0 && !c.kind.Custom() {
-		c.fault("column %q: Priority %d is negative", g.Name, g.Priority)
+		c.errorf("column %q: Priority %d is negative", g.Name, g.Priority)
 	}
 	if g.JSONPath == "" {
 		if g.Cell == nil {
-			c.fault("column %q has neither JSONPath nor Cell", g.Name)
+			c.errorf("column %q has neither JSONPath nor Cell", g.Name)
 		}
 		return g, nil
 	}
 	path, err := jsonpath.Parse(g.JSONPath)
 	if err != nil {
-		c.fault("column %q: %w", g.Name, err)
+		c.errorf("column %q: %w", g.Name, err)
 		return g, nil
 	}
 	if g.Cell != nil {
@@ -87,8 +88,8 @@ func (c *compiler) column(g registry.Column) (registry.Column, *jsonpath.Path) {
 	return g, path
 }
 
-// cell fits a value to the type of its column; what does not fit is nil. Dates
-// show as ages.
+// cell returns v as a value of the column type kind, or nil if v does not fit. A date becomes its
+// age at now.
 func cell(v any, kind string, now time.Time) any {
 	switch kind {
 	case "integer":
@@ -126,11 +127,11 @@ func cell(v any, kind string, now time.Time) any {
 	return nil
 }
 
-// maxCell bounds the text of one cell, in bytes: the path of a column may lead to
-// the whole object.
+// maxCell limits the text of one cell, in bytes, because the path of a column may lead to the whole
+// object.
 const maxCell = 16 << 10
 
-// cellText returns a value as text, cut to maxCell.
+// cellText returns a value as text, truncated to maxCell.
 func cellText(v any) any {
 	text, ok := v.(string)
 	if !ok {

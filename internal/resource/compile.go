@@ -18,8 +18,8 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Compile turns a kind into the type that a server with these names serves. The
-// error joins everything that is wrong with the definition.
+// Compile compiles a kind into the type that a server with the naming profile p serves. The error
+// joins all errors of the declaration.
 func Compile(k *registry.Kind, p names.Profile) (*Type, error) {
 	return (&compiler{kind: k, names: p, rules: compat.RulesOf(p, release.Newest)}).compile()
 }
@@ -28,28 +28,31 @@ func (c *compiler) compile() (*Type, error) {
 	t := c.typeOf()
 	c.checkNames(t)
 	c.versions(t)
-	if len(c.faults) == 0 {
+	if len(c.errs) == 0 {
 		c.behavior(t)
 	}
-	if err := errors.Join(c.faults...); err != nil {
+	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
+// compiler compiles one kind. It collects errors instead of stopping at the first.
 type compiler struct {
 	kind    *registry.Kind
 	names   names.Profile
 	rules   compat.Rules
-	plain   bool                    // the kind is of what a query or a call says, which need not have metadata
+	plain   bool                    // the kind describes the options or the body of a call, which need not have metadata
 	schemas func() []*schema.Schema // see Type.schemas
-	faults  []error
+	errs    []error
 }
 
-func (c *compiler) fault(format string, args ...any) {
-	c.faults = append(c.faults, fmt.Errorf("%s: %w", c.kind, fmt.Errorf(format, args...)))
+func (c *compiler) errorf(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf("%s: %w", c.kind, fmt.Errorf(format, args...)))
 }
 
+// typeOf returns the type without its versions. It derives the names that the kind does not
+// declare.
 func (c *compiler) typeOf() *Type {
 	k := c.kind
 	t := &Type{
@@ -82,62 +85,65 @@ func (c *compiler) typeOf() *Type {
 	return t
 }
 
+// checkNames checks the group and the names of the kind.
 func (c *compiler) checkNames(t *Type) {
 	k := c.kind
 	if k.Err() != nil {
-		c.fault("%w", k.Err())
+		c.errorf("%w", k.Err())
 	}
 	if k.Group == "" && k.Custom() && k.Err() == nil {
-		c.fault("spec.group is empty")
+		c.errorf("spec.group is empty")
 	}
 	if k.Group != "" {
-		c.form("Group", k.Group, meta.CheckDNSSubdomain)
+		c.checkFormat("Group", k.Group, meta.CheckDNSSubdomain)
 	}
 	if k.Scope != registry.Namespaced && k.Scope != registry.Cluster {
-		c.fault("Scope %d is neither Namespaced nor Cluster", k.Scope)
+		c.errorf("Scope %d is neither Namespaced nor Cluster", k.Scope)
 	}
 	if k.Kind == "" {
-		c.fault("Kind is empty")
+		c.errorf("Kind is empty")
 		return
 	}
 	if (k.Kind[0] < 'A' || k.Kind[0] > 'Z') && !k.Custom() {
-		c.fault("Kind %q must begin with an upper-case letter", k.Kind)
+		c.errorf("Kind %q must begin with an upper-case letter", k.Kind)
 	}
-	c.form("Kind", strings.ToLower(k.Kind), meta.CheckDNS1035Label)
-	c.form("ListKind", strings.ToLower(t.ListKind), meta.CheckDNS1035Label)
-	c.form("Plural", t.Plural, meta.CheckDNS1035Label)
-	c.form("Singular", t.Singular, meta.CheckDNS1035Label)
+	c.checkFormat("Kind", strings.ToLower(k.Kind), meta.CheckDNS1035Label)
+	c.checkFormat("ListKind", strings.ToLower(t.ListKind), meta.CheckDNS1035Label)
+	c.checkFormat("Plural", t.Plural, meta.CheckDNS1035Label)
+	c.checkFormat("Singular", t.Singular, meta.CheckDNS1035Label)
 	if t.ListKind == t.Kind {
-		c.fault("ListKind is the same as Kind")
+		c.errorf("ListKind is the same as Kind")
 	}
 	for i, s := range t.ShortNames {
-		c.form("ShortNames", s, meta.CheckDNS1035Label)
-		c.once("ShortNames", t.ShortNames[:i], s)
+		c.checkFormat("ShortNames", s, meta.CheckDNS1035Label)
+		c.checkDuplicate("ShortNames", t.ShortNames[:i], s)
 	}
 	for i, s := range t.Categories {
-		c.form("Categories", s, meta.CheckDNS1035Label)
-		c.once("Categories", t.Categories[:i], s)
+		c.checkFormat("Categories", s, meta.CheckDNS1035Label)
+		c.checkDuplicate("Categories", t.Categories[:i], s)
 	}
-	c.declared(t)
+	c.checkDeclaration(t)
 }
 
-func (c *compiler) form(what, word string, check func(string) []string) {
+// checkFormat reports the violations that check finds in a word.
+func (c *compiler) checkFormat(what, word string, check func(string) []string) {
 	for _, why := range check(word) {
-		c.fault("%s %q %s", what, word, why)
+		c.errorf("%s %q %s", what, word, why)
 	}
 }
 
+// versions compiles the versions and chooses the hub.
 func (c *compiler) versions(t *Type) {
 	storage := 0
 	for at, kv := range c.kind.Versions {
-		c.form("Version", kv.Name, meta.CheckDNS1035Label)
+		c.checkFormat("Version", kv.Name, meta.CheckDNS1035Label)
 		group := t.Group
 		if kv.Group != "" {
-			c.form("Group", kv.Group, meta.CheckDNSSubdomain)
+			c.checkFormat("Group", kv.Group, meta.CheckDNSSubdomain)
 			group = c.names.Group(kv.Group)
 		}
 		if t.VersionIn(meta.GroupVersion{Group: group, Version: kv.Name}) != nil {
-			c.fault("version %q is given twice", &kv)
+			c.errorf("duplicate version %q", &kv)
 		}
 		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, Deprecated: c.deprecation(kv, group), lacks: kv.MissingSubresources, Served: kv.Served, Dummy: t.OnlySubresources[kv.String()]}
 		if v.columns = v; v.Deprecated != "" {
@@ -146,8 +152,8 @@ func (c *compiler) versions(t *Type) {
 		if c.schemas == nil {
 			v.schema = c.schema(kv)
 		}
-		v.rules = sync.OnceValue(func() (r ruled) {
-			r.rules, r.faults = cel.Compile(context.Background(), v.Schema(), t.Names, nil) // for all, whoever asks first
+		v.rules = sync.OnceValue(func() (r compiledRules) {
+			r.rules, r.faults = cel.Compile(context.Background(), v.Schema(), t.Names, nil) // shared by all requests, so it must not depend on the context of the first
 			return r
 		})
 		v.Columns = c.columns(kv, v.schema)
@@ -161,11 +167,11 @@ func (c *compiler) versions(t *Type) {
 		}
 	}
 	if t.schemas = c.schemas; c.kind.Custom() && t.schemas == nil {
-		t.lean()
+		t.compactSchemas()
 		t.Source = Source(c.kind, c.names)
 	}
 	if storage != 1 && c.kind.Err() == nil {
-		c.fault("exactly one version must be the storage version, not %d", storage)
+		c.errorf("exactly one version must be the storage version, not %d", storage)
 	}
 	if t.converts = slices.ContainsFunc(c.kind.Versions, func(kv registry.KindVersion) bool { return kv.Conversion != nil }); t.converts {
 		c.conversions(t)
@@ -182,7 +188,7 @@ func (c *compiler) versions(t *Type) {
 	}
 }
 
-// conversions makes those of a kind whose versions have structs of their own.
+// conversions compiles the conversions of a kind whose versions have Go structs of their own.
 func (c *compiler) conversions(t *Type) {
 	for i, kv := range c.kind.Versions {
 		v := t.Versions[i]
@@ -194,16 +200,17 @@ func (c *compiler) conversions(t *Type) {
 		}
 		var err error
 		if v.conversion, err = kv.Conversion(v.schema, c.names); err != nil {
-			c.versionFaults(kv.Name, err)
+			c.versionErrors(kv.Name, err)
 		}
 		if v.schema.HasUnique() && (err != nil || !v.conversion.SameShape) {
-			c.fault("version %q: unique is said in the hub", kv.Name)
+			c.errorf("version %q: unique is allowed only in the hub version", kv.Name)
 		}
 	}
 }
 
-// successor ends the warning of a version of a definition that has no text of its own with the
-// version to use instead: the first that is served, not deprecated and of higher priority.
+// successor returns the end of the default deprecation warning of a custom kind: the version to use
+// instead. This is the version of highest priority that is served, not deprecated and of higher
+// priority than kv.
 func (c *compiler) successor(kv registry.KindVersion, group string) string {
 	kind := " " + c.kind.Kind
 	if !c.kind.Custom() || kv.Deprecated != group+"/"+kv.Name+kind+" is deprecated" {
@@ -221,7 +228,7 @@ func (c *compiler) successor(kv registry.KindVersion, group string) string {
 	return "; use " + group + "/" + best + kind
 }
 
-// deprecation is the warning for callers of a deprecated version.
+// deprecation returns the warning for clients of a deprecated version.
 func (c *compiler) deprecation(kv registry.KindVersion, group string) string {
 	if l := kv.Lifetime; kv.Deprecated == "" && l.Deprecated != "" {
 		kv.Deprecated = meta.GroupVersion{Group: group, Version: kv.Name}.String() + " " + c.kind.Kind + " is deprecated in v" + l.Deprecated + "+"
@@ -237,53 +244,56 @@ func (c *compiler) deprecation(kv registry.KindVersion, group string) string {
 	return kv.Deprecated + "; use " + now.APIVersion() + " " + now.Kind
 }
 
-// versionFaults takes each of joined errors as a fault of its own.
-func (c *compiler) versionFaults(version string, err error) {
+// versionErrors records each of the joined errors as an error of the version.
+func (c *compiler) versionErrors(version string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
-			c.versionFaults(version, e)
+			c.versionErrors(version, e)
 		}
 		return
 	}
-	c.fault("version %q: %w", version, err)
+	c.errorf("version %q: %w", version, err)
 }
 
+// schema returns the compiled schema of a version, nil if any object is valid.
 func (c *compiler) schema(kv registry.KindVersion) *schema.Schema {
 	if kv.Schema == nil {
 		return nil
 	}
 	s, err := kv.Schema(c.names)
 	if err != nil {
-		c.versionFaults(kv.Name, err)
+		c.versionErrors(kv.Name, err)
 		return nil
 	}
 	if s == nil {
 		return nil
 	}
 	if err := s.Compile(); err != nil {
-		c.versionFaults(kv.Name, err)
+		c.versionErrors(kv.Name, err)
 	}
 	if !s.Struct.Canonical() {
 		return s
 	}
 	for _, f := range []string{"apiVersion", "kind"} {
 		if s.Struct.Field(f).Type() != schema.String {
-			c.fault("the field %s is missing: put meta.TypeMeta into the struct, inline", f)
+			c.errorf("the field %s is missing: embed meta.TypeMeta with the tag `json:\",inline\"`", f)
 		}
 	}
 	if m := s.Struct.Field("metadata"); c.plain && m == nil {
 		return s
 	} else if m == nil || m.Schema.Struct != schema.Metadata(c.names).Struct && c.kind.Act == nil {
-		c.fault("the field metadata is missing: add a meta.ObjectMeta with the json name metadata")
+		c.errorf("the field metadata is missing: embed meta.ObjectMeta with the tag `json:\"metadata\"`")
 	}
 	return s
 }
 
+// behavior compiles the hooks, the subresources and the selectable fields. It runs only if the
+// versions have no errors.
 func (c *compiler) behavior(t *Type) {
 	k := c.kind
 	t.Behavior = k.Hooks(t.Hub.schema, c.names)
 	if t.Upgrade != nil && k.Custom() {
-		c.fault("Upgrade is for kinds of Go structs")
+		c.errorf("Upgrade is allowed only for kinds of Go structs")
 	}
 	for _, s := range k.Subresources {
 		t.Subresources = append(t.Subresources, Subresource{Subresource: s, Body: c.body(s)})
@@ -291,7 +301,7 @@ func (c *compiler) behavior(t *Type) {
 	if t.Status && t.Subresource("status") == nil {
 		for _, v := range t.Versions {
 			if v.schema != nil && v.schema.Struct.Canonical() && v.schema.Struct.Field("status") == nil && !slices.Contains(v.lacks, "status") {
-				c.fault("Status is set, but version %q has no field status", v.Name)
+				c.errorf("Status is set, but version %q has no field status", v.Name)
 			}
 		}
 		t.Subresources = append(t.Subresources, Subresource{Subresource: registry.Subresource{Name: "status", Merge: mergeStatus}})
@@ -302,40 +312,40 @@ func (c *compiler) behavior(t *Type) {
 	if s := t.Subresource("status"); s != nil && s.Metadata == nil {
 		s.Metadata = t.StatusMetadata
 	}
-	if !k.Custom() { // those of a definition stand in its own order
+	if !k.Custom() { // subresources of a custom kind keep their own order
 		slices.SortFunc(t.Subresources, func(a, b Subresource) int { return strings.Compare(a.Name, b.Name) })
 	}
-	c.subresources(t)
-	c.lacks(t)
-	c.served(t)
+	c.checkSubresources(t)
+	c.checkLacks(t)
+	c.assignSubresources(t)
 	c.selectables(t)
 }
 
-// body compiles the kind of the body of a sub-resource, and returns its hub, or of one that
-// acts the newest version.
+// body compiles the kind of the body of a subresource. It returns the hub, or the newest version if
+// the subresource acts.
 func (c *compiler) body(s registry.Subresource) *Version {
 	if s.Body == nil {
 		return nil
 	}
 	t, err := (&compiler{kind: s.Body, names: c.names, rules: c.rules, plain: s.Connect != nil || s.Act != nil}).compile()
 	if err != nil {
-		c.fault("sub-resource %q: %w", s.Name, err)
+		c.errorf("subresource %q: %w", s.Name, err)
 		return nil
 	}
 	switch many := len(t.ServedVersions) != 1; {
 	case many && s.Connect != nil:
-		c.fault("sub-resource %q: its options have %d versions, not one", s.Name, len(t.ServedVersions))
+		c.errorf("subresource %q: the kind of the options must have one version, not %d", s.Name, len(t.ServedVersions))
 	case many && s.Act == nil && !t.converts:
-		c.fault("sub-resource %q: its body has %d versions and no hub, which Merge takes", s.Name, len(t.ServedVersions))
+		c.errorf("subresource %q: the kind of the body has %d versions but no hub, which Merge requires", s.Name, len(t.ServedVersions))
 	case s.Act == nil || len(t.ServedVersions) == 0:
 		return t.Hub
 	}
 	return t.VersionIn(t.ServedVersions[0])
 }
 
-// served gives each version the sub-resources that it serves, as its callers know them: a
-// body that has a version in the same group and of the same name is of that.
-func (c *compiler) served(t *Type) {
+// assignSubresources gives each version the subresources that it serves. The body of a subresource
+// is in the version with the same group and name as the item's version, if the body's kind has it.
+func (c *compiler) assignSubresources(t *Type) {
 	for _, v := range t.Versions {
 		v.Subresources = t.Subresources
 		if len(t.Versions) == 1 && len(v.lacks) == 0 {
@@ -354,58 +364,59 @@ func (c *compiler) served(t *Type) {
 	}
 }
 
-func (c *compiler) subresources(t *Type) {
+// checkSubresources checks the declarations of the subresources.
+func (c *compiler) checkSubresources(t *Type) {
 	seen := map[string]bool{}
 	for _, s := range t.Subresources {
-		c.form("sub-resource", s.Name, meta.CheckDNSLabel)
+		c.checkFormat("subresource", s.Name, meta.CheckDNSLabel)
 		switch {
 		case seen[s.Name]:
-			c.fault("sub-resource %q is given twice", s.Name)
+			c.errorf("duplicate subresource %q", s.Name)
 		case s.Connect != nil && (s.Act != nil || s.Merge != nil || s.Connect.Target == nil || s.Body == nil):
-			c.fault("sub-resource %q connects, which takes a Target and a Body that says its options, and nothing else", s.Name)
+			c.errorf("subresource %q: Connect needs Target and Body and excludes Act and Merge", s.Name)
 		case s.Merge == nil && s.Act == nil && s.Connect == nil:
-			c.fault("sub-resource %q has neither Merge, Act nor Connect", s.Name)
+			c.errorf("subresource %q needs Merge, Act or Connect", s.Name)
 		case s.WriteOnly && s.Merge == nil:
-			c.fault("sub-resource %q is WriteOnly, which is for one with a Merge", s.Name)
+			c.errorf("subresource %q: WriteOnly needs Merge", s.Name)
 		}
 		for i, field := range s.Metadata {
 			if !slices.Contains(writableMetadata(), field) {
-				c.fault("sub-resource %q: Metadata[%d]: %q is none of %s%s", s.Name, i, field, strings.Join(writableMetadata(), ", "), suggest.Near(field, writableMetadata()...))
+				c.errorf("subresource %q: Metadata[%d]: %q is not one of %s%s", s.Name, i, field, strings.Join(writableMetadata(), ", "), suggest.Near(field, writableMetadata()...))
 			}
 		}
 		seen[s.Name] = true
 	}
 }
 
-// Clashes returns what names the types of one server share although they may
-// not: kind, list kind, plural, singular and short names within a group.
+// Clashes returns an error for each name that two types share within a group: kind, list kind,
+// plural, singular and short names must be unique.
 func Clashes(types []*Type) error {
 	type word struct{ group, text string }
-	taken := map[word]*Type{}
-	var faults []error
+	owners := map[word]*Type{}
+	var errs []error
 	for _, t := range types {
 		words := append([]string{t.Plural, t.Singular}, t.ShortNames...)
 		for _, group := range t.groups() {
 			for _, w := range words {
-				other := taken[word{group, w}]
+				other := owners[word{group, w}]
 				if other != nil && other != t {
-					faults = append(faults, fmt.Errorf("kind %s and kind %s share the name %q", other.GroupKind(), t.GroupKind(), w))
+					errs = append(errs, fmt.Errorf("kind %s and kind %s share the name %q", other.GroupKind(), t.GroupKind(), w))
 				}
-				taken[word{group, w}] = t
+				owners[word{group, w}] = t
 			}
 			for _, w := range []string{t.Kind, t.ListKind} {
-				other := taken[word{group, w}]
+				other := owners[word{group, w}]
 				if other != nil && other != t {
-					faults = append(faults, fmt.Errorf("%s and %s share the kind %q", other.GroupResource(), t.GroupResource(), w))
+					errs = append(errs, fmt.Errorf("%s and %s share the kind %q", other.GroupResource(), t.GroupResource(), w))
 				}
-				taken[word{group, w}] = t
+				owners[word{group, w}] = t
 			}
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
-// groups returns the groups of the versions, each once.
+// groups returns the groups of the versions without duplicates.
 func (t *Type) groups() []string {
 	var list []string
 	for _, v := range t.Versions {

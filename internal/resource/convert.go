@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// ConversionError says that an object of one version cannot be made one of another.
+// ConversionError reports that an object could not be converted to another version.
 type ConversionError struct {
 	Resource meta.GroupResource
 	Key      meta.Key
@@ -25,11 +25,11 @@ func (e *ConversionError) Error() string {
 	return fmt.Sprintf("%s %q of version %s cannot be converted to %s: %v", e.Resource, e.Key.Name, e.From, e.To, e.Err)
 }
 
-// Unwrap returns what the conversion says.
+// Unwrap returns the error of the conversion function.
 func (e *ConversionError) Unwrap() error { return e.Err }
 
-// Stack returns where the conversion panicked, nil if it did not: a fault of its
-// author, whom the log tells, and not of an object.
+// Stack returns the stack trace if the conversion function panicked, else nil. A panic is a bug of
+// the function, not a property of the object, so the server logs it.
 func (e *ConversionError) Stack() []byte {
 	if p := (*conversionPanic)(nil); errors.As(e.Err, &p) {
 		return p.stack
@@ -37,15 +37,14 @@ func (e *ConversionError) Stack() []byte {
 	return nil
 }
 
-var errNoVersion = errors.New("there is no such version")
+var errUnknownVersion = errors.New("unknown version")
 
-// Converts reports whether the versions of the type have shapes of their own, with
-// conversions between them and a hub. Versions of a definition differ in nothing but
-// their schemas, or a Converter knows how.
+// Converts reports whether conversion functions between the versions and a hub exist. Without them,
+// versions differ only in their schemas, or Converter converts.
 func (t *Type) Converts() bool { return t.converts }
 
-// Working returns the version that objects are in while they are written: the hub
-// where versions convert, else the version itself.
+// Working returns the version in which objects are processed during a write: the hub if the type
+// has conversions, else v.
 func (v *Version) Working() *Version {
 	if v.converts {
 		return v.Hub
@@ -53,8 +52,8 @@ func (v *Version) Working() *Version {
 	return v
 }
 
-// ItemVersion returns the version that an endpoint of this one sees items in: the
-// working one where the body of a sub-resource is not the item.
+// ItemVersion returns the version in which a request for subresource s reads and writes the object:
+// Working if the subresource has a body of its own, else v. s may be nil.
 func (v *Version) ItemVersion(s *Subresource) *Version {
 	if s != nil && s.Body != nil {
 		return v.Working()
@@ -62,17 +61,17 @@ func (v *Version) ItemVersion(s *Subresource) *Version {
 	return v
 }
 
-// ColumnsVersion returns the version whose objects the columns read: the hub, if a spoke
-// has none of its own.
+// ColumnsVersion returns the version whose objects the columns read: the hub if v converts and
+// declares no columns, else v.
 func (v *Version) ColumnsVersion() *Version { return v.columns }
 
-// Asks reports whether the Converter has to be asked to show an object of an apiVersion
-// in this version.
+// Asks reports whether an object of apiVersion must go through the Converter to be shown in v.
 func (v *Version) Asks(apiVersion string) bool {
 	return v.Converter != nil && apiVersion != v.GVK().APIVersion()
 }
 
-// As is Convert for an object that nothing is to be done to if it is of the version.
+// As returns obj if it is of version v already, and its conversion to v otherwise. Unlike Convert,
+// it does not prune or default an object of version v.
 func (v *Version) As(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
 	if obj.APIVersion() == v.GVK().APIVersion() {
 		return obj, nil
@@ -80,7 +79,7 @@ func (v *Version) As(ctx context.Context, obj *meta.Object) (*meta.Object, error
 	return v.Convert(ctx, obj)
 }
 
-// Convert is ConvertAll for one object.
+// Convert converts one object, see ConvertAll.
 func (v *Version) Convert(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
 	out, err := v.ConvertAll(ctx, obj)
 	if err != nil {
@@ -89,33 +88,32 @@ func (v *Version) Convert(ctx context.Context, obj *meta.Object) (*meta.Object, 
 	return out[0], nil
 }
 
-// ConvertAll returns objects of any versions of the kind in this version. The objects
-// stay as they are; the results may be the same or share their metadata.
+// ConvertAll converts objects of any versions of the kind to v. It does not modify objs; a result
+// may be the same object or share its metadata.
 //
-// An object of a definition is first read in its own version: fields that the schema of that
+// An object of a custom kind is first read in its own version: fields that the schema of that
 // version lacks are dropped, and its defaults are filled in, because the definition may have
 // changed since the object was written. If the defaults exceed the size limit, none is filled in.
 // After the conversion, fields that the schema of v lacks are dropped, but the defaults of v are
-// not filled in: a field that the conversion removed stays absent. The error is a
-// *ConversionError, or that of the Converter.
+// not filled in: a field that the conversion removed stays absent. The error is a *ConversionError
+// or the error of the Converter.
 func (v *Version) ConvertAll(ctx context.Context, objs ...*meta.Object) ([]*meta.Object, error) {
 	if !v.converts {
 		return v.convertDefined(ctx, objs)
 	}
-	out, err := v.asked(ctx, objs)
+	out, err := v.callConverter(ctx, objs)
 	if err != nil {
 		return nil, err
 	}
 	for i, obj := range out {
-		if out[i], err = v.converted(obj); err != nil {
+		if out[i], err = v.convertObject(obj); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// convertDefined is ConvertAll for a type whose versions differ in their schemas alone, or are
-// converted by the Converter.
+// convertDefined implements ConvertAll for types without conversion functions.
 func (v *Version) convertDefined(ctx context.Context, objs []*meta.Object) ([]*meta.Object, error) {
 	read := make([]*meta.Object, len(objs))
 	for i, obj := range objs {
@@ -127,27 +125,28 @@ func (v *Version) convertDefined(ctx context.Context, objs []*meta.Object) ([]*m
 				continue
 			}
 		}
-		read[i] = from.shown(obj)
+		read[i] = from.readStored(obj)
 	}
-	out, err := v.asked(ctx, read)
+	out, err := v.callConverter(ctx, read)
 	if err != nil {
 		return nil, err
 	}
 	for i, obj := range out {
 		if read[i].APIVersion() != v.GVK().APIVersion() {
-			out[i] = v.conformed(obj)
+			out[i] = v.pruned(obj)
 		}
 	}
 	return out, nil
 }
 
-// asked returns objects after the Converter, those that it has to be asked about.
-func (v *Version) asked(ctx context.Context, objs []*meta.Object) ([]*meta.Object, error) {
+// callConverter returns a copy of objs in which the objects that need the Converter are converted.
+// Objects that consist of nothing but apiVersion and kind are not sent.
+func (v *Version) callConverter(ctx context.Context, objs []*meta.Object) ([]*meta.Object, error) {
 	out := slices.Clone(objs)
 	var about []int
 	var questions []*meta.Object
 	for i, obj := range objs {
-		if v.Asks(obj.APIVersion()) && !empty(obj) {
+		if v.Asks(obj.APIVersion()) && !isEmpty(obj) {
 			about, questions = append(about, i), append(questions, obj)
 		}
 	}
@@ -164,8 +163,8 @@ func (v *Version) asked(ctx context.Context, objs []*meta.Object) ([]*meta.Objec
 	return out, nil
 }
 
-// empty reports whether an object is nothing but of its kind.
-func empty(obj *meta.Object) bool {
+// isEmpty reports whether an object has no fields but apiVersion and kind.
+func isEmpty(obj *meta.Object) bool {
 	for field := range obj.Tree() {
 		if field != "apiVersion" && field != "kind" {
 			return false
@@ -174,8 +173,8 @@ func empty(obj *meta.Object) bool {
 	return true
 }
 
-// converted converts an object of a type with conversions.
-func (v *Version) converted(obj *meta.Object) (*meta.Object, error) {
+// convertObject converts an object by the conversion functions of the type.
+func (v *Version) convertObject(obj *meta.Object) (*meta.Object, error) {
 	apiVersion := obj.APIVersion()
 	if apiVersion == v.GVK().APIVersion() {
 		return obj, nil
@@ -188,18 +187,18 @@ func (v *Version) converted(obj *meta.Object) (*meta.Object, error) {
 	return meta.NewObject(v.withTypeAndMetadata(tree, tree["metadata"])), nil
 }
 
-// withAnnotations returns metadata with other values of these annotations, those that
-// now has. The metadata stays as it is.
-func withAnnotations(metadata any, these []string, now map[string]any) any {
+// withAnnotations returns a copy of metadata in which the annotations in names are replaced by the
+// entries of values. names without a value are removed.
+func withAnnotations(metadata any, names []string, values map[string]any) any {
 	was, _ := metadata.(map[string]any)
 	annotations := map[string]any{}
 	if before, ok := was["annotations"].(map[string]any); ok {
 		maps.Copy(annotations, before)
 	}
-	for _, name := range these {
+	for _, name := range names {
 		delete(annotations, name)
 	}
-	maps.Copy(annotations, now)
+	maps.Copy(annotations, values)
 	out := map[string]any{}
 	maps.Copy(out, was)
 	if out["annotations"] = annotations; len(annotations) == 0 {
@@ -208,27 +207,27 @@ func withAnnotations(metadata any, these []string, now map[string]any) any {
 	return out
 }
 
-// convert goes from a version to the hub, and on from there.
+// convert converts a tree of apiVersion to the hub, and from there to v.
 func (v *Version) convert(apiVersion string, tree map[string]any) (_ map[string]any, err error) {
 	from := v.ByAPIVersion(apiVersion)
 	if from == nil {
-		return nil, errNoVersion
+		return nil, errUnknownVersion
 	}
 	if c := from.conversion; c != nil {
-		if tree, err = step(c.ToHub, tree, c); err != nil {
+		if tree, err = convertStep(c.ToHub, tree, c); err != nil {
 			return nil, err
 		}
 	}
 	if c := v.conversion; c != nil {
-		return step(c.FromHub, tree, c)
+		return convertStep(c.FromHub, tree, c)
 	}
 	return tree, nil
 }
 
-// step runs one of two conversions and gives the result the metadata of what it was made
-// of, with those of the conversions' annotations that it says.
-func step(convert func(map[string]any) (map[string]any, error), tree map[string]any, c *registry.Conversion) (map[string]any, error) {
-	out, err := run(convert, tree)
+// convertStep runs a conversion to or from the hub. The result gets the metadata of tree, except
+// the annotations that the conversion declares, which it may set itself.
+func convertStep(convert func(map[string]any) (map[string]any, error), tree map[string]any, c *registry.Conversion) (map[string]any, error) {
+	out, err := recoverPanic(convert, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -243,9 +242,9 @@ func step(convert func(map[string]any) (map[string]any, error), tree map[string]
 	return out, nil
 }
 
-// run runs a conversion. It may be an author's first, and runs where a panic would end
-// the process: a panic is an error.
-func run(convert func(map[string]any) (map[string]any, error), tree map[string]any) (_ map[string]any, err error) {
+// recoverPanic runs a conversion and returns a panic as an error. Conversions are code of the
+// program and run in goroutines in which a panic would end the process.
+func recoverPanic(convert func(map[string]any) (map[string]any, error), tree map[string]any) (_ map[string]any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &conversionPanic{p, debug.Stack()}
@@ -254,6 +253,7 @@ func run(convert func(map[string]any) (map[string]any, error), tree map[string]a
 	return convert(tree)
 }
 
+// conversionPanic is the error of a conversion function that panicked.
 type conversionPanic struct {
 	value any
 	stack []byte
@@ -261,7 +261,8 @@ type conversionPanic struct {
 
 func (p *conversionPanic) Error() string { return fmt.Sprintf("the conversion panicked: %v", p.value) }
 
-// withTypeAndMetadata gives a tree the type of the version and the metadata.
+// withTypeAndMetadata returns a shallow copy of tree with the apiVersion and kind of v and the
+// given metadata; nil removes the metadata.
 func (v *Version) withTypeAndMetadata(tree map[string]any, metadata any) map[string]any {
 	out := maps.Clone(tree)
 	out["apiVersion"], out["kind"] = v.GVK().APIVersion(), v.Kind
@@ -272,17 +273,20 @@ func (v *Version) withTypeAndMetadata(tree map[string]any, metadata any) map[str
 	return out
 }
 
-// FillIn fills in what an object that was sent leaves out, by the version's defaults,
-// and returns what its writer began with: what the version shows of the live object,
-// with the same defaults. A default is no change of the writer's, unless he says it
-// himself. Without a live object the result is nil. applied: the object was applied.
-func (v *Version) FillIn(ctx context.Context, sent, shown *meta.Object, subresource string, applied bool) (began *meta.Object, err error) {
-	said, defaults := sent, v.Defaults
+// FillIn fills the defaults of v into sent, an object that a client sent. shown is the stored
+// object as v shows it, or nil on create. If applied is true, the defaults are those of a
+// server-side apply.
+//
+// If shown is not nil, FillIn returns the base of the three-way merge: shown with the same
+// defaults, except for fields that the client sent itself. So a default that the server filled in
+// is no change, whereas a value that the client sent is a change even if it equals the default.
+func (v *Version) FillIn(ctx context.Context, sent, shown *meta.Object, subresource string, applied bool) (base *meta.Object, err error) {
+	original, defaults := sent, v.Defaults
 	if applied {
 		defaults = v.AppliedDefaults
 	}
 	if shown != nil {
-		said = sent.Clone()
+		original = sent.Clone()
 	}
 	if err := defaults(v.NewChange(ctx, sent, shown, subresource)); err != nil || shown == nil {
 		return nil, err
@@ -291,16 +295,16 @@ func (v *Version) FillIn(ctx context.Context, sent, shown *meta.Object, subresou
 	if err := v.Defaults(v.NewChange(ctx, filled, shown, subresource)); err != nil {
 		return nil, err
 	}
-	return meta.NewObject(untouchedFields(v.Schema(), shown.Tree(), filled.Tree(), said.Tree())), nil
+	return meta.NewObject(mergeBaseFields(v.Schema(), shown.Tree(), filled.Tree(), original.Tree())), nil
 }
 
-// Merge returns live, of this version, with what was changed between before and
-// after, before being what another version shows of live: what that version cannot say
-// stays as it is. Both are of that version or made of its objects. The metadata is that
-// of after, with which the result shares it. None of them is changed.
+// Merge applies the difference between before and after to live, an object of version v. before is
+// live as another version shows it, and after is the same object after the client's change. Fields
+// that the other version cannot represent keep their value in live. The result shares the metadata
+// of after. Merge does not modify its arguments.
 //
-// Objects are merged field by field and lists with keys item by item, by the schema;
-// of any other list the items stay that are as they were.
+// The schema of v determines how values merge: objects field by field, lists with keys item by
+// item. In other lists, the items that the client did not change are kept as they are in live.
 func (v *Version) Merge(ctx context.Context, live, before, after *meta.Object) (*meta.Object, error) {
 	base, err := v.Convert(ctx, before)
 	if err != nil {
@@ -311,8 +315,29 @@ func (v *Version) Merge(ctx context.Context, live, before, after *meta.Object) (
 		return nil, err
 	}
 	if sameContent(base, live) {
-		return ours, nil // the other version can say everything
+		return ours, nil // the other version represents the whole object
 	}
 	tree := mergeFields(v.Schema(), base.Tree(), ours.Tree(), live.Tree())
 	return meta.NewObject(v.withTypeAndMetadata(tree, ours.Tree()["metadata"])), nil
+}
+
+// readStored returns a copy of a stored object as the current definition of v shows it: without
+// fields that the schema lacks, and with defaults.
+func (v *Version) readStored(stored *meta.Object) *meta.Object {
+	obj := v.pruned(stored)
+	if v.ConformOnRead && v.Schema() != nil && v.Schema().FillDefaults(obj.Tree()) != nil {
+		return v.pruned(stored) // the defaults exceed the limit; use none, because those filled in are random
+	}
+	return obj
+}
+
+// pruned returns a copy of an object with the apiVersion of v and, for custom kinds, without the
+// fields that the schema lacks.
+func (v *Version) pruned(stored *meta.Object) *meta.Object {
+	obj := stored.Clone()
+	obj.Tree()["apiVersion"] = v.GVK().APIVersion()
+	if v.ConformOnRead && v.Schema() != nil {
+		v.Schema().Normalize(obj.Tree())
+	}
+	return obj
 }

@@ -8,14 +8,14 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// A three-way merge of trees: base is what a writer began with, ours what he made of
-// it, theirs what there was beside what he could see. What he did not change is as in
-// theirs.
+// This file has a three-way merge of trees. base is the object that the client started from, ours
+// the object that it sent, and theirs the stored object, which may have fields that the client's
+// version cannot represent. Values that the client did not change are taken from theirs.
 
-// untouched returns what a writer began with: shown, which is what he saw, with the
-// defaults that filled has beside it, but only where what he sent is as shown. What he
-// says himself is a change, also where it is the default.
-func untouched(s *schema.Schema, shown, filled, sent any) any {
+// mergeBase returns the base of the merge: shown, the value that the client saw, with the defaults
+// of filled added, but only where sent equals shown. A value that the client sent is a change even
+// if it equals the default.
+func mergeBase(s *schema.Schema, shown, filled, sent any) any {
 	switch {
 	case same(sent, shown):
 		return filled
@@ -29,26 +29,27 @@ func untouched(s *schema.Schema, shown, filled, sent any) any {
 		was, seen := shown.(map[string]any)
 		mine, ok := sent.(map[string]any)
 		if (seen || gone) && (ok || left) {
-			return orAbsent(gone, untouchedFields(s, was, with, mine))
+			return orAbsent(gone, mergeBaseFields(s, was, with, mine))
 		}
 	case []any:
 		was, seen := shown.([]any)
 		mine, ok := sent.([]any)
 		if seen && ok && len(was) == len(with) {
-			return untouchedItems(s, was, with, mine)
+			return mergeBaseItems(s, was, with, mine)
 		}
 	}
 	return shown
 }
 
-func untouchedFields(s *schema.Schema, shown, filled, sent map[string]any) map[string]any {
+// mergeBaseFields is mergeBase for the fields of an object.
+func mergeBaseFields(s *schema.Schema, shown, filled, sent map[string]any) map[string]any {
 	out := make(map[string]any, len(filled))
 	for _, side := range []map[string]any{shown, filled} {
 		for field := range side {
 			if _, done := out[field]; done {
 				continue
 			}
-			v := untouched(below(s, field), get(shown, field), get(filled, field), get(sent, field))
+			v := mergeBase(fieldSchema(s, field), fieldOrAbsent(shown, field), fieldOrAbsent(filled, field), fieldOrAbsent(sent, field))
 			if _, gone := v.(absent); !gone {
 				out[field] = v
 			}
@@ -57,8 +58,9 @@ func untouchedFields(s *schema.Schema, shown, filled, sent map[string]any) map[s
 	return out
 }
 
-// untouchedItems compares with the item of the same key, or in the same place.
-func untouchedItems(s *schema.Schema, shown, filled, sent []any) []any {
+// mergeBaseItems is mergeBase for the items of a list. It compares each item with the sent item of
+// the same key, or at the same index if the list has no keys.
+func mergeBaseItems(s *schema.Schema, shown, filled, sent []any) []any {
 	var items *schema.Schema
 	if s != nil {
 		items = s.Items
@@ -68,18 +70,18 @@ func untouchedItems(s *schema.Schema, shown, filled, sent []any) []any {
 		var mine any = absent{}
 		switch {
 		case keyed != nil:
-			mine = get(keyed, keyOf(s, shown[i]))
+			mine = fieldOrAbsent(keyed, keyOf(s, shown[i]))
 		case i < len(sent):
 			mine = sent[i]
 		}
 		if _, gone := mine.(absent); !gone {
-			out[i] = untouched(items, shown[i], filled[i], mine)
+			out[i] = mergeBase(items, shown[i], filled[i], mine)
 		}
 	}
 	return out
 }
 
-// sameContent reports whether two objects differ in nothing but their metadata.
+// sameContent reports whether two objects are equal except for their metadata.
 func sameContent(a, b *meta.Object) bool {
 	x, y := a.Tree(), b.Tree()
 	for field, value := range x {
@@ -95,21 +97,22 @@ func sameContent(a, b *meta.Object) bool {
 	return true
 }
 
-// absent stands for a field that is not there, which is not the same as null.
+// absent is the value of a field that does not exist, as opposed to null.
 type absent struct{}
 
-func get(m map[string]any, field string) any {
+// fieldOrAbsent returns the value of a field, or absent.
+func fieldOrAbsent(m map[string]any, field string) any {
 	if v, ok := m[field]; ok {
 		return v
 	}
 	return absent{}
 }
 
-// merge returns the merged value, or absent.
+// merge returns the merged value, or absent if there is none.
 func merge(s *schema.Schema, base, ours, theirs any) any {
 	switch {
 	case same(ours, base):
-		return meta.Clone(theirs) // which is shared
+		return meta.Clone(theirs) // theirs belongs to the shared stored object
 	case same(theirs, base):
 		return ours
 	}
@@ -135,8 +138,9 @@ func merge(s *schema.Schema, base, ours, theirs any) any {
 	return ours
 }
 
-// orAbsent returns what is left of a map or a list that ours has not at all: what was
-// not to be seen in it. A struct goes as a whole.
+// orAbsent returns absent if the client removed the whole map or list and left, the part that the
+// client could not see, is empty. Otherwise it returns left. Structs are not merged this way: if
+// the client removes a struct, its invisible fields are removed, too.
 func orAbsent[V map[string]any | []any](gone bool, left V) any {
 	if gone && len(left) == 0 {
 		return absent{}
@@ -144,6 +148,7 @@ func orAbsent[V map[string]any | []any](gone bool, left V) any {
 	return left
 }
 
+// same reports whether two values are equal or both absent.
 func same(a, b any) bool {
 	_, x := a.(absent)
 	_, y := b.(absent)
@@ -153,7 +158,7 @@ func same(a, b any) bool {
 	return meta.Equal(a, b)
 }
 
-// mergeFields merges two objects.
+// mergeFields merges the fields of two objects.
 func mergeFields(s *schema.Schema, base, ours, theirs map[string]any) map[string]any {
 	out := make(map[string]any, len(theirs))
 	for _, side := range []map[string]any{ours, theirs} {
@@ -161,7 +166,7 @@ func mergeFields(s *schema.Schema, base, ours, theirs map[string]any) map[string
 			if _, done := out[field]; done {
 				continue
 			}
-			v := merge(below(s, field), get(base, field), get(ours, field), get(theirs, field))
+			v := merge(fieldSchema(s, field), fieldOrAbsent(base, field), fieldOrAbsent(ours, field), fieldOrAbsent(theirs, field))
 			if _, gone := v.(absent); !gone {
 				out[field] = v
 			}
@@ -170,13 +175,13 @@ func mergeFields(s *schema.Schema, base, ours, theirs map[string]any) map[string
 	return out
 }
 
-// mergeItems merges two lists whose items have keys, in the order of ours. An item
-// that only theirs has was not to be seen, and follows.
+// mergeItems merges two lists whose items have keys, in the order of ours. Items that only theirs
+// has were invisible to the client and follow at the end.
 func mergeItems(s *schema.Schema, before, mine, others map[string]any, ours, theirs []any) []any {
 	out := make([]any, 0, len(ours))
 	for _, item := range ours {
 		key := keyOf(s, item)
-		v := merge(s.Items, get(before, key), item, get(others, key))
+		v := merge(s.Items, fieldOrAbsent(before, key), item, fieldOrAbsent(others, key))
 		if _, gone := v.(absent); !gone {
 			out = append(out, v)
 		}
@@ -191,19 +196,20 @@ func mergeItems(s *schema.Schema, before, mine, others map[string]any, ours, the
 	return out
 }
 
-// mergeList returns ours with each item that is as it was in base as it is in theirs.
-// That is known only if base shows the items of theirs one by one: else it is ours.
+// mergeList merges two lists without keys. It returns ours, with each item that the client left as
+// in base replaced by the item of theirs at the index in base. If base does not show the items of
+// theirs one by one in the same order, the items cannot be matched and the result is ours.
 func mergeList(base, ours, theirs []any) []any {
 	if len(base) != len(theirs) {
 		return ours
 	}
 	for i, item := range base {
-		if !shows(item, theirs[i]) {
+		if !isSubset(item, theirs[i]) {
 			return ours
 		}
 	}
 	out := slices.Clone(ours)
-	for i, j := range aligned(texts(ours), texts(base)) {
+	for i, j := range alignItems(encodeItems(ours), encodeItems(base)) {
 		if j >= 0 {
 			out[i] = meta.Clone(theirs[j])
 		}
@@ -211,22 +217,23 @@ func mergeList(base, ours, theirs []any) []any {
 	return out
 }
 
-// shows reports whether an item says nothing that the whole one does not say.
-func shows(item, whole any) bool {
+// isSubset reports whether whole has all fields and values of item.
+func isSubset(item, whole any) bool {
 	fields, ok := item.(map[string]any)
 	all, same := whole.(map[string]any)
 	if !ok || !same {
 		return meta.Equal(item, whole)
 	}
 	for name, v := range fields {
-		if w, ok := all[name]; !ok || !shows(v, w) {
+		if w, ok := all[name]; !ok || !isSubset(v, w) {
 			return false
 		}
 	}
 	return true
 }
 
-func texts(list []any) []string {
+// encodeItems returns the items as JSON texts, for comparison.
+func encodeItems(list []any) []string {
 	out := make([]string, len(list))
 	for i, item := range list {
 		out[i] = string(codec.EncodeValue(nil, item))
@@ -234,14 +241,14 @@ func texts(list []any) []string {
 	return out
 }
 
-// maxAlignment bounds the work of aligning two lists: the product of their lengths,
-// without what they begin and end with alike.
+// maxAlignment limits the work of alignItems: the product of the lengths of the lists without their
+// common prefix and suffix.
 const maxAlignment = 1 << 16
 
-// aligned returns the position in b of each item of a, -1 if it is in no longest
-// common subsequence. Of lists that are too long for that the items in between are
-// compared one by one.
-func aligned(a, b []string) []int {
+// alignItems returns, for each item of a, the index of the matching item in b by a longest common
+// subsequence, or -1. If the lists are too long for that, items between the common prefix and
+// suffix match only if they are at the same index.
+func alignItems(a, b []string) []int {
 	at := slices.Repeat([]int{-1}, len(a))
 	from := 0
 	for from < min(len(a), len(b)) && a[from] == b[from] {
@@ -262,7 +269,7 @@ func aligned(a, b []string) []int {
 		}
 		return at
 	}
-	longest := make([][]int, len(x)+1) // of the common subsequences from there on
+	longest := make([][]int, len(x)+1) // longest[i][j] is the length of the longest common subsequence of x[i:] and y[j:]
 	for i := len(x); i >= 0; i-- {
 		longest[i] = make([]int, len(y)+1)
 		for j := len(y) - 1; j >= 0 && i < len(x); j-- {
@@ -285,7 +292,7 @@ func aligned(a, b []string) []int {
 	return at
 }
 
-// byKey returns the items by their keys, nil if they have none or two have the same.
+// byKey returns the items by key, or nil if the list has no keys or two items have the same key.
 func byKey(s *schema.Schema, list []any) map[string]any {
 	if mergeKeys(s) == nil {
 		return nil
@@ -301,14 +308,14 @@ func byKey(s *schema.Schema, list []any) map[string]any {
 	return m
 }
 
-// keyOf returns what identifies an item of a list. A key that is left out has its
+// keyOf returns the encoded key of a list item. A key field that is not set counts with its
 // default.
 func keyOf(s *schema.Schema, item any) string {
 	fields, _ := item.(map[string]any)
 	var key []byte
 	for _, name := range mergeKeys(s) {
 		v, ok := fields[name]
-		if f := below(s.Items, name); !ok && f != nil {
+		if f := fieldSchema(s.Items, name); !ok && f != nil {
 			v = f.Default
 		}
 		key = append(codec.EncodeValue(key, v), ' ')
@@ -316,8 +323,7 @@ func keyOf(s *schema.Schema, item any) string {
 	return string(key)
 }
 
-// mergeKeys returns the fields that identify the items of a list, nil if it is one
-// value.
+// mergeKeys returns the names of the key fields of a list, or nil if the list has no keys.
 func mergeKeys(s *schema.Schema) []string {
 	switch {
 	case s == nil || s.ListType != "map" && (s.ListType != "" || s.PatchMergeKey == ""):
@@ -328,8 +334,8 @@ func mergeKeys(s *schema.Schema) []string {
 	return []string{s.PatchMergeKey}
 }
 
-// below returns the schema of a field, or nil.
-func below(s *schema.Schema, field string) *schema.Schema {
+// fieldSchema returns the schema of a field of s, or nil. s may be nil.
+func fieldSchema(s *schema.Schema, field string) *schema.Schema {
 	if s == nil {
 		return nil
 	}

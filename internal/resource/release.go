@@ -12,16 +12,16 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// before reports whether the release before one has the version already.
-func before(r release.Release, l registry.Lifetime) bool {
+// inPreviousRelease reports whether the release before r already has the version.
+func inPreviousRelease(r release.Release, l registry.Lifetime) bool {
 	return l.Introduced == "" || r.Previous().Reached(l.Introduced)
 }
 
-// at returns a kind as a release has it: the versions that it serves, the hub, the
-// version that objects are stored in, and the sub-resources. What it does not know yet, such
-// as that a version is deprecated, is left out. A kind that it has no more is as it was, and
-// gone.
-func at(k *registry.Kind, r release.Release) (now *registry.Kind, gone bool) {
+// kindAt returns the kind as release r has it: with the versions that r serves, its storage version
+// and hub, and its subresources. Information that r does not have yet, such as a deprecation, is
+// removed. gone is true if r has removed all versions of the kind; the kind is then returned
+// unchanged.
+func kindAt(k *registry.Kind, r release.Release) (now *registry.Kind, gone bool) {
 	k = subresourcesAt(k, r)
 	if !slices.ContainsFunc(k.Versions, func(v registry.KindVersion) bool { return v.Lifetime != registry.Lifetime{} }) {
 		return k, false
@@ -44,12 +44,12 @@ func at(k *registry.Kind, r release.Release) (now *registry.Kind, gone bool) {
 		}
 		now.Versions = append(now.Versions, v)
 	}
-	replace(now)
+	adjustReplacements(now)
 	return now, false
 }
 
-// subresourcesAt returns a kind with the sub-resources, and bodies of them, that a release
-// has.
+// subresourcesAt returns the kind with the subresources, and the versions of their bodies, that a
+// release has.
 func subresourcesAt(k *registry.Kind, r release.Release) *registry.Kind {
 	scales := k.Scale != nil && k.Scale.Body != nil
 	if !scales && !slices.ContainsFunc(k.Subresources, func(s registry.Subresource) bool { return s.Body != nil }) {
@@ -59,13 +59,13 @@ func subresourcesAt(k *registry.Kind, r release.Release) *registry.Kind {
 	now.Subresources, now.Versions = nil, slices.Clone(k.Versions)
 	if scales {
 		scale := *k.Scale
-		scale.Body, _ = at(scale.Body, r)
+		scale.Body, _ = kindAt(scale.Body, r)
 		now.Scale = &scale
 	}
 	for _, s := range k.Subresources {
 		body, gone := s.Body, false
 		if body != nil {
-			body, gone = at(body, r)
+			body, gone = kindAt(body, r)
 		}
 		if !gone {
 			s.Body = body
@@ -80,9 +80,10 @@ func subresourcesAt(k *registry.Kind, r release.Release) *registry.Kind {
 	return &now
 }
 
-// replace lets deprecated versions name what the release serves: another version of the kind
-// only where it has that, else the one that came last of those not deprecated, or none.
-func replace(now *registry.Kind) {
+// adjustReplacements makes the deprecated versions name a replacement that the release serves. A
+// replacement of the same kind that is not served becomes the most recently introduced version that
+// is served and not deprecated, or none.
+func adjustReplacements(now *registry.Kind) {
 	named := func(v registry.KindVersion) meta.GroupVersionKind {
 		return meta.GroupVersionKind{Group: cmp.Or(v.Group, now.Group), Version: v.Name, Kind: now.Kind}
 	}
@@ -104,16 +105,16 @@ func replace(now *registry.Kind) {
 	}
 }
 
-// storedAt returns which version objects are stored in: the newest that the release
-// before serves, too, so that who goes back to that can read them. It stays what a
-// program chose where that is not the hub.
+// storedAt returns the index of the storage version: the newest version that the previous release
+// serves, too, so that a server that is downgraded can read the objects. If the program chose a
+// storage version other than the hub, that version is kept.
 func storedAt(k *registry.Kind, r release.Release) int {
 	chosen := slices.IndexFunc(k.Versions, func(v registry.KindVersion) bool { return v.Storage })
 	if chosen < 0 || k.Versions[chosen].Conversion != nil {
 		return chosen
 	}
 	known := func(v registry.KindVersion) bool {
-		return r.Serves(v.Lifetime.Introduced, v.Lifetime.Removed) && before(r, v.Lifetime)
+		return r.Serves(v.Lifetime.Introduced, v.Lifetime.Removed) && inPreviousRelease(r, v.Lifetime)
 	}
 	if hub := k.Versions[chosen]; known(hub) || !slices.ContainsFunc(k.Versions, known) {
 		return chosen
@@ -127,7 +128,8 @@ func storedAt(k *registry.Kind, r release.Release) int {
 	return best
 }
 
-// newer compares versions, of which those in the group of the kind itself are newer.
+// newer reports whether version a is newer than b. Versions in the group of the kind itself are
+// newer than versions in other groups.
 func newer(a, b registry.KindVersion) bool {
 	if (a.Group == "") != (b.Group == "") {
 		return a.Group == ""
@@ -135,17 +137,17 @@ func newer(a, b registry.KindVersion) bool {
 	return CompareVersions(a.Name, b.Name) < 0
 }
 
-// CompileAt is Compile for a kind as a release has it; withheld if it has it no more.
-// Objects that are stored in other versions are read as well, see Type.Reading.
+// CompileAt compiles a kind as release r has it. If r has removed the kind, the type is withheld.
+// Objects that are stored in versions that r lacks can still be read, see Type.Reading.
 func CompileAt(k *registry.Kind, p names.Profile, r release.Release) (*Type, error) {
-	now, gone := at(k, r)
+	now, gone := kindAt(k, r)
 	rules := compat.RulesOf(p, r)
 	t, err := (&compiler{kind: now, names: p, rules: rules}).compile()
 	if err == nil && gone {
 		t.Withheld = !t.Serve(func(*Version) bool { return false })
 	}
 	if err == nil && len(now.Versions) < len(k.Versions) {
-		t.whole = sync.OnceValues((&compiler{kind: k, names: p, rules: rules}).compile)
+		t.withAllVersions = sync.OnceValues((&compiler{kind: k, names: p, rules: rules}).compile)
 	}
 	return t, err
 }

@@ -13,21 +13,21 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// scalePaths are the paths of a Scale, parsed.
+// scalePaths are the parsed paths of a registry.Scale.
 type scalePaths struct{ spec, status, selector []string }
 
-// scales are the paths of each version, by apiVersion. Others have those of "".
+// scales maps each apiVersion to its paths. The key "" has the paths of all other versions.
 type scales map[string]scalePaths
 
-// of returns the paths in an object.
-func (s scales) of(obj *meta.Object) scalePaths {
+// paths returns the paths for obj.
+func (s scales) paths(obj *meta.Object) scalePaths {
 	if p, ok := s[obj.APIVersion()]; ok {
 		return p
 	}
 	return s[""]
 }
 
-// scalePaths parses those of a scale in objects of a schema.
+// scalePaths parses the paths of a scale and checks them against the schema of the objects.
 func (c *compiler) scalePaths(where *registry.Scale, of *schema.Schema) (p scalePaths) {
 	for _, path := range []struct {
 		to    *[]string
@@ -39,22 +39,22 @@ func (c *compiler) scalePaths(where *registry.Scale, of *schema.Schema) (p scale
 		}
 		fields, err := c.scaleFields(path.text)
 		if err != nil {
-			c.fault("scale: %w", err)
+			c.errorf("scale: %w", err)
 			continue
 		}
 		if path.under != "" && fields[0] != path.under {
-			c.fault("scale: the path %q must be under .%s", path.text, path.under)
+			c.errorf("scale: the path %q must be under .%s", path.text, path.under)
 		}
 		if _, ok := of.At(fields...); !ok && of.Struct.Canonical() {
-			c.fault("scale: the path %q leads nowhere%s", path.text, nearField(of, fields))
+			c.errorf("scale: the path %q does not exist in the schema%s", path.text, nearField(of, fields))
 		}
 		*path.to = fields
 	}
 	return p
 }
 
-// scaleFields returns the field names of a path. Everything between two dots of a custom
-// kind's path is one field name, as in the reference: ".spec.a[0]" names the field "a[0]".
+// scaleFields splits a path into field names. In a custom kind, everything between two dots is one
+// field name, as in kube-apiserver: ".spec.a[0]" names the field "a[0]".
 func (c *compiler) scaleFields(path string) ([]string, error) {
 	if c.kind.Custom() {
 		return strings.Split(strings.TrimPrefix(path, "."), "."), nil
@@ -62,6 +62,7 @@ func (c *compiler) scaleFields(path string) ([]string, error) {
 	return jsonpath.Fields(path)
 }
 
+// scale adds the scale subresource to the type.
 func (c *compiler) scale(t *Type) {
 	p := scales{"": c.scalePaths(c.kind.Scale, t.Hub.schema)}
 	for _, kv := range c.kind.Versions {
@@ -72,8 +73,8 @@ func (c *compiler) scale(t *Type) {
 	sub := registry.Subresource{Name: "scale", Body: scaleBody(c.kind.Scale), Show: p.show, Merge: p.merge}
 	switch {
 	case c.kind.Custom():
-		t.Validate = p.validateWhole // whichever way the numbers come
-	case !t.ScaleIsObject: // else its schema says what replicas may be
+		t.Validate = p.validateWhole // on each write, not only through the subresource
+	case !t.ScaleIsObject: // otherwise the schema of the object limits replicas
 		sub.Validate = p.validateSizes
 	}
 	compiled := Subresource{Subresource: sub, Body: c.body(sub)}
@@ -83,17 +84,17 @@ func (c *compiler) scale(t *Type) {
 	t.Subresources = append(t.Subresources, compiled)
 }
 
-// readable returns an error that names the path if an item has no wanted size. A size of
-// zero instead could make a controller remove the instances.
+// readable returns an error that names the path if obj has no desired size. Showing a size of zero
+// instead could make a controller remove all instances.
 func (all scales) readable(obj *meta.Object) error {
-	path := all.of(obj).spec
+	path := all.paths(obj).spec
 	if n, ok := obj.Get(path...); ok && n != nil {
 		return nil
 	}
 	return meta.Internal(fmt.Errorf("the spec replicas field %q does not exist", dotted(path)))
 }
 
-// scaleBody returns the kind of the body: with the columns of a Scale, unless it has its own.
+// scaleBody returns the kind of the body. Its versions without columns get the columns of a Scale.
 func scaleBody(s *registry.Scale) *registry.Kind {
 	if s.Body == nil {
 		return registry.Of(registry.Definition[scale.Scale]{Group: wellknown.GroupAutoscaling, Version: "v1", Columns: scaleColumns()})
@@ -116,9 +117,9 @@ func scaleColumns() []registry.Column {
 	}
 }
 
-// show makes the Scale of an item.
+// show returns the Scale of an object.
 func (all scales) show(obj *meta.Object) *meta.Object {
-	p := all.of(obj)
+	p := all.paths(obj)
 	s := meta.NewObject(nil)
 	s.SetGVK(meta.GroupVersionKind{Group: wellknown.GroupAutoscaling, Version: "v1", Kind: "Scale"})
 	for _, f := range []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp"} {
@@ -137,6 +138,8 @@ func (all scales) show(obj *meta.Object) *meta.Object {
 	return s
 }
 
+// selectorText returns the label selector of an object as text, or "" if there is none or it is
+// invalid.
 func (p scalePaths) selectorText(obj *meta.Object) string {
 	if p.selector == nil {
 		return ""
@@ -155,21 +158,22 @@ func (p scalePaths) selectorText(obj *meta.Object) string {
 	return sel.String()
 }
 
-// merge takes the wanted size over into the item.
+// merge copies the desired size of the Scale in into the object.
 func (all scales) merge(obj, in *meta.Object) {
-	obj.Set(in.Int("spec", "replicas"), all.of(obj).spec...)
+	obj.Set(in.Int("spec", "replicas"), all.paths(obj).spec...)
 }
 
+// validateSizes adds the violations of the desired and the actual size.
 func (all scales) validateSizes(w *change) {
-	p := all.of(w.New)
-	w.Violations = append(append(w.Violations, size(w.New, p.spec)...), size(w.New, p.status)...)
+	p := all.paths(w.New)
+	w.Violations = append(append(w.Violations, sizeCauses(w.New, p.spec)...), sizeCauses(w.New, p.status)...)
 }
 
-// validateWhole checks all that the sub-resource shows of a custom object, whose
-// schema may let anything stand there.
+// validateWhole validates all values of a custom object that its Scale shows, because the schema
+// may allow values of any type at these paths.
 func (all scales) validateWhole(w *change) {
 	all.validateSizes(w)
-	p := all.of(w.New)
+	p := all.paths(w.New)
 	if p.selector == nil {
 		return
 	}
@@ -178,8 +182,8 @@ func (all scales) validateWhole(w *change) {
 	}
 }
 
-// size is the fault of a number of replicas that a Scale cannot show.
-func size(obj *meta.Object, path []string) []meta.StatusCause {
+// sizeCauses returns the violation if the number at path cannot be shown in a Scale.
+func sizeCauses(obj *meta.Object, path []string) []meta.StatusCause {
 	n, why := valueAt[int64](obj, path)
 	switch {
 	case why != "":
@@ -193,9 +197,8 @@ func size(obj *meta.Object, path []string) []meta.StatusCause {
 	return []meta.StatusCause{{Reason: meta.CauseInvalid, Field: dotted(path), Message: fmt.Sprintf("Invalid value: %d: %s", n, why)}}
 }
 
-// valueAt returns the value at a path, the zero value where there is none, or
-// what is wrong with the one that stands there or on the way: the words are
-// those that clients know.
+// valueAt returns the value at path, or the zero value if it is not set. If it or a value on the
+// way has another type, wrong is kube-apiserver's message for that.
 func valueAt[T int64 | string](obj *meta.Object, path []string) (value T, wrong string) {
 	var at any = obj.Tree()
 	for i, name := range path {

@@ -9,17 +9,18 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Selectable is a field by which callers of a version select objects, under the name that it
-// has for them.
+// Selectable is a field by which clients of a version can select objects, under its name in that
+// version.
 type Selectable struct {
 	registry.SelectableField
 
-	// Hub is the name of the hub's field with the same value, which is where the path leads
-	// then. Empty: nobody but an object of the version tells the value.
+	// Hub is the name of the hub's selectable field with the same value; Path then leads into the
+	// hub object. If it is empty, the value must be read from an object that was converted to the
+	// version.
 	Hub string
 }
 
-// Selectable returns the field that callers of the version know by a name, or nil.
+// Selectable returns the selectable field with the given name in the version, or nil.
 func (v *Version) Selectable(name string) *Selectable {
 	i := slices.IndexFunc(v.Selectables, func(f Selectable) bool { return f.Name == name })
 	if i < 0 {
@@ -28,7 +29,7 @@ func (v *Version) Selectable(name string) *Selectable {
 	return &v.Selectables[i]
 }
 
-// SelectableField returns the hub's field of that name, or nil.
+// SelectableField returns the hub's selectable field with the given name, or nil.
 func (t *Type) SelectableField(name string) *registry.SelectableField {
 	i := slices.IndexFunc(t.Fields, func(f registry.SelectableField) bool { return f.Name == name })
 	if i < 0 {
@@ -55,20 +56,20 @@ func (v *Version) fills(path []string) bool {
 	return false
 }
 
-// selectables gives each version the fields that its callers select by.
+// selectables sets the selectable fields of each version.
 func (c *compiler) selectables(t *Type) {
 	for i := range t.Fields {
-		if c.kind.Custom() { // those are of the versions, which say it of their schemas
+		if c.kind.Custom() { // each version of a custom kind declares its own
 			break
 		}
-		c.leads(&t.Fields[i], t.Hub.schema)
-		c.onceNamed(t.Fields[:i], t.Fields[i].Name)
+		c.checkPath(&t.Fields[i], t.Hub.schema)
+		c.checkDuplicateField(t.Fields[:i], t.Fields[i].Name)
 	}
 	for _, v := range t.Versions {
 		kv := &c.kind.Versions[v.at]
 		for i, f := range kv.OwnFields {
-			c.leads(&f, v.schema)
-			c.onceNamed(kv.OwnFields[:i], f.Name)
+			c.checkPath(&f, v.schema)
+			c.checkDuplicateField(kv.OwnFields[:i], f.Name)
 			own := Selectable{SelectableField: f}
 			if c.kind.Custom() && (t.Webhook == nil || v == t.Storage) {
 				own.Hub = f.Name
@@ -83,14 +84,14 @@ func (c *compiler) selectables(t *Type) {
 	}
 }
 
-func (c *compiler) onceNamed(before []registry.SelectableField, name string) {
+func (c *compiler) checkDuplicateField(before []registry.SelectableField, name string) {
 	if slices.ContainsFunc(before, func(f registry.SelectableField) bool { return f.Name == name }) {
-		c.fault("selectable field %q is given twice", name)
+		c.errorf("duplicate selectable field %q", name)
 	}
 }
 
-// sameNames gives a version the hub's fields. One that converts and shows something at the
-// path of a field has its own value there.
+// sameNames adds the hub's fields to a version under the same names. If the version converts and
+// has a scalar of its own at the path of a field, the value is read from the version instead.
 func (c *compiler) sameNames(v *Version) {
 	for _, f := range v.Fields {
 		if v.Selectable(f.Name) != nil {
@@ -104,12 +105,13 @@ func (c *compiler) sameNames(v *Version) {
 	}
 }
 
-// otherNames gives a version the hub's fields under names of its own.
+// otherNames adds the hub's fields to a version under the version's own names. hub maps these names
+// to the names in the hub.
 func (c *compiler) otherNames(v *Version, hub map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(hub)) {
 		f := v.SelectableField(hub[name])
 		if f == nil {
-			c.fault("version %q: its field %q stands for %q, which is none of the kind's", v.Name, name, hub[name])
+			c.errorf("version %q: selectable field %q refers to %q, which is not a selectable field of the kind", v.Name, name, hub[name])
 			continue
 		}
 		field := Selectable{SelectableField: *f, Hub: f.Name}
@@ -119,8 +121,8 @@ func (c *compiler) otherNames(v *Version, hub map[string]string) {
 	}
 }
 
-// leads completes a field and checks that it leads to a scalar in a schema.
-func (c *compiler) leads(f *registry.SelectableField, in *schema.Schema) {
+// checkPath completes the path of a field and checks that it leads to a scalar in the schema.
+func (c *compiler) checkPath(f *registry.SelectableField, in *schema.Schema) {
 	if f.Path == nil {
 		f.Path = strings.Split(f.Name, ".")
 	}
@@ -132,14 +134,14 @@ func (c *compiler) leads(f *registry.SelectableField, in *schema.Schema) {
 		s, ok := in.At(path...)
 		switch {
 		case !ok:
-			c.fault("selectable field %q leads nowhere%s", f.Name, nearField(in, path))
+			c.errorf("selectable field %q does not exist in the schema%s", f.Name, nearField(in, path))
 		case s != nil && !scalar(s):
-			c.fault("selectable field %q is no single value", f.Name)
+			c.errorf("selectable field %q is not a scalar", f.Name)
 		}
 	}
 }
 
-// scalar reports whether a schema is known to be that of a single value.
+// scalar reports whether a schema is known to describe a scalar.
 func scalar(s *schema.Schema) bool {
 	return s != nil && s.Type != schema.Object && s.Type != schema.Array
 }

@@ -1,15 +1,15 @@
-// Package resource holds the kinds of a server as it serves them, compiled for its
-// names: a [Type] for each, with a [Version] for each form of its objects. It is what
-// is done with an object between the wire and the store: a version makes one conform
-// to its schema, fills in defaults, prepares and validates a write, converts from and
-// to other versions and merges what an older one cannot say.
+// Package resource compiles kinds into the resource types that a server serves.
+//
+// Compile turns a registry.Kind into a [Type] with one [Version] per API version, for one naming
+// profile. Types and versions then do the work between the wire and the store: they normalize
+// objects to their schema, fill in defaults, prepare and validate writes, convert between versions,
+// and merge a write in an older version with the fields that only the stored version has. A
+// [Catalog] holds the types that a server currently has.
 package resource
 
 import (
 	"context"
-	"net/url"
 	"slices"
-	"strings"
 
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
@@ -19,137 +19,85 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Type is a Kind compiled for a naming profile: one resource type as it is
-// served. A Type never changes; a changed definition makes a new one.
+// Type is a compiled kind: one resource type as the server serves it. A Type is immutable after the
+// server publishes it; a changed definition is compiled into a new Type.
 type Type struct {
 	registry.Type
 	registry.Behavior
 	compat.Reference
 
-	Versions []*Version // by priority, the most stable first
-	Storage  *Version   // that objects are stored in
-	Hub      *Version   // that caches hold objects in, and hooks see: Storage, if nothing converts
+	Versions []*Version // in order of priority, see CompareVersions
+	Storage  *Version   // the version in which objects are stored
+	Hub      *Version   // the version in which caches hold objects and hooks see them; Storage if the kind has no conversions
 
-	Withheld     bool                                    // the server has the kind and does not serve it: its names and its objects are still its own
-	Status       bool                                    // the sub-resource status exists; spec and status are written apart
-	Subresources []Subresource                           // of all versions, see those of a Version
-	Fields       []registry.SelectableField              // of the hub
-	ValidateName func(name string, prefix bool) []string // nil: a DNS subdomain
+	Withheld     bool                                    // the kind is registered but not served; its names stay reserved and its objects stay stored
+	Status       bool                                    // the status subresource exists; spec and status are written separately
+	Subresources []Subresource                           // the subresources of all versions; each Version has its own subset
+	Fields       []registry.SelectableField              // the selectable fields of the hub
+	ValidateName func(name string, prefix bool) []string // nil: names are DNS subdomains
 	Pool         *registry.Allocator
 	Names        names.Profile
-	Features     *features.Set // of the server, see Enable
-	Rules        compat.Rules  // of the server
+	Features     *features.Set // the server's feature gates, set by Enable
+	Rules        compat.Rules  // the server's compatibility rules
 
-	Strategic     bool // strategic merge patch is offered
-	ConformOnRead bool // stored objects may be of an older schema: what the present one does not know is dropped, its defaults filled in
+	Strategic     bool // strategic merge patch is accepted
+	ConformOnRead bool // stored objects are pruned to the current schema and defaulted on each read; true for custom kinds, whose schema may change
 
-	Origin Origin       // the definition that made it; zero: it is registered
-	Docs   *schema.Docs // field documentation that is not in the schemas, or nil
+	Origin Origin       // the definition that the type was made from; zero for registered kinds
+	Docs   *schema.Docs // field documentation that the schemas do not contain, or nil
 
-	// Source reads the schema of a version again, as the definition has it: with what
-	// people read of it, which Version.Schema leaves out. nil: that is all.
+	// Source rereads the schema of a version from the definition, including the documentation that
+	// Version.Schema leaves out. If it is nil, Version.Schema is complete.
 	Source func(*Version) *schema.Schema
 
-	// Webhook is what the definition says of the webhook that converts objects, which
-	// Converter asks. nil: versions of a definition differ in nothing but their schemas.
+	// Webhook is spec.conversion.webhook of the definition; Converter calls this webhook. If it is
+	// nil, the versions of the definition differ only in their schemas.
 	Webhook   map[string]any
 	Converter Converter
 
-	whole        func() (*Type, error)   // the kind with all its versions, see Reading; nil: this is it
-	schemas      func() []*schema.Schema // of the versions, as the definition has them; nil: each has its own
-	converts     bool                    // see Converts
-	fieldManager fieldManager
+	withAllVersions func() (*Type, error)   // compiles the kind with the versions of all releases, see Reading; nil: this type has all of them
+	schemas         func() []*schema.Schema // returns the schemas of the versions, read from the definition on first use; nil: each Version has its own
+	converts        bool                    // see Converts
+	fieldManager    fieldManager
 }
 
-// Reading returns the type with all versions that objects of it were ever stored in, if
-// this one does not have the version that an apiVersion names: another release may have
-// written it. Both have the same hub.
+// Reading returns the type for reading a stored object of apiVersion. This is t, unless t lacks the
+// version and the kind has it in another release, which may have written the object; then it is a
+// type with the versions of all releases. Both types have the same hub.
 func (t *Type) Reading(apiVersion string) (*Type, error) {
-	if t.whole == nil || t.ByAPIVersion(apiVersion) != nil {
+	if t.withAllVersions == nil || t.ByAPIVersion(apiVersion) != nil {
 		return t, nil
 	}
-	return t.whole()
+	return t.withAllVersions()
 }
 
-// Releases reports whether there are versions that this release does not have.
-func (t *Type) Releases() bool { return t.whole != nil }
+// Releases reports whether the kind has versions that the release of the server does not have.
+func (t *Type) Releases() bool { return t.withAllVersions != nil }
 
-// Converter asks somebody else to convert objects.
+// Converter converts objects by calling a conversion webhook.
 type Converter interface {
-	// Convert returns objects in a version, in the same order. What goes in stays as it
-	// is, and shares its metadata with what comes out. The error is a *meta.Status, or
-	// that of ctx.
+	// Convert returns objs converted to a version, in the same order. It does not modify objs, and
+	// the results share their metadata. The error is a *meta.Status or the error of ctx.
 	Convert(ctx context.Context, objs []*meta.Object, to *Version) ([]*meta.Object, error)
 }
 
-// Origin is one state of a definition. It tells the types that follow each other under
-// one name apart.
+// Origin identifies one state of a CustomResourceDefinition, so that types that replace each other
+// under the same name can be distinguished.
 type Origin struct {
 	UID        string
 	Generation int64
 }
 
-// Defined reports whether a definition made the type, which goes with it.
+// Defined reports whether the type comes from a CustomResourceDefinition. Such a type is removed
+// with its definition.
 func (t *Type) Defined() bool { return t.Origin != Origin{} }
 
-// Version is one served version of a Type.
-type Version struct {
-	*Type
-	Group      string // which may be another than the type's
-	Name       string
-	Columns    []registry.Column
-	Deprecated string // the warning for who asks for it; empty: none
-	Removed    string // the release that does not serve a deprecated version any more; empty: none is known
-	Served     bool
-	Dummy      string // the kind that discovery tells of a version that serves sub-resources of the objects alone; empty: it serves these, too
-
-	Subresources []Subresource // those of the type that are served in this version, as its callers know them
-	Selectables  []Selectable  // the fields that its callers select by
-
-	lacks      []string             // sub-resources of the type that are not served in this version
-	schema     *schema.Schema       // see Schema
-	gated      bool                 // it has fields of features that are off
-	at         int                  // of it in Type.schemas
-	conversion *registry.Conversion // with the hub; nil: of the hub, or nothing converts
-	columns    *Version             // see ColumnsVersion
-	rules      func() ruled         // of the schema; compiled when first needed
-
-	proto proto
-	mark  mark
-}
-
-// Subresource is a sub-resource as it is served.
-type Subresource struct {
-	registry.Subresource
-	Body *Version // of the body, if that is not the item: the one that discovery tells
-
-	// Readable returns the error for a GET of an item that has nothing to show at the
-	// sub-resource; nil: all items have something.
-	Readable func(obj *meta.Object) error
-}
-
-// BodyIn returns the version of the body that an apiVersion names: Body, unless it is one
-// of an acting sub-resource, which takes all that are served.
-func (s *Subresource) BodyIn(apiVersion string) *Version {
-	if s.Act != nil {
-		return s.bodyIn(apiVersion)
-	}
-	return s.Body
-}
-
-func (s *Subresource) bodyIn(apiVersion string) *Version {
-	if v := s.Body.ByAPIVersion(apiVersion); v != nil && v.Served {
-		return v
-	}
-	return s.Body
-}
-
-// Version returns the version of that name in the type's own group, or nil.
+// Version returns the version with the given name in the type's own group, or nil.
 func (t *Type) Version(name string) *Version {
 	return t.VersionIn(meta.GroupVersion{Group: t.Group, Version: name})
 }
 
-// VersionIn returns the version of a group, or nil.
+// VersionIn returns the version with the given group and name, or nil.
 func (t *Type) VersionIn(gv meta.GroupVersion) *Version {
 	i := slices.IndexFunc(t.Versions, func(v *Version) bool { return v.GroupVersion() == gv })
 	if i < 0 {
@@ -158,7 +106,7 @@ func (t *Type) VersionIn(gv meta.GroupVersion) *Version {
 	return t.Versions[i]
 }
 
-// ByAPIVersion returns the version of the type that an apiVersion, group/version, names, or nil.
+// ByAPIVersion returns the version that apiVersion ("group/version") names, or nil.
 func (t *Type) ByAPIVersion(apiVersion string) *Version {
 	for _, v := range t.Versions {
 		if v.GVK().APIVersion() == apiVersion {
@@ -168,8 +116,8 @@ func (t *Type) ByAPIVersion(apiVersion string) *Version {
 	return nil
 }
 
-// Serve leaves served what keep says of the versions that are, and reports whether any
-// is that has the objects. It is for who makes the type, before others see it.
+// Serve restricts the served versions to those for which keep returns true, and reports whether the
+// type still serves objects in any version. Call it only before the type is published.
 func (t *Type) Serve(keep func(*Version) bool) bool {
 	t.ServedVersions = nil
 	for _, v := range t.Versions {
@@ -180,100 +128,17 @@ func (t *Type) Serve(keep func(*Version) bool) bool {
 	return len(t.ServedVersions) > 0
 }
 
-// Subresource returns the sub-resource of that name, or nil, and nil if the
-// version does not serve it. Status and scale are found here too.
-func (v *Version) Subresource(name string) *Subresource { return named(v.Subresources, name) }
-
-// Subresource returns the sub-resource of that name, or nil, whichever versions serve it.
-// Status and scale are found here too.
-func (t *Type) Subresource(name string) *Subresource { return named(t.Subresources, name) }
-
-func named(list []Subresource, name string) *Subresource {
-	i := slices.IndexFunc(list, func(s Subresource) bool { return s.Name == name })
-	if i < 0 {
-		return nil
+// Verbs returns the verbs of the type as discovery lists them.
+func (t *Type) Verbs() []string {
+	switch {
+	case t.Read != nil:
+		return []string{"get", "list"}
+	case t.Virtual:
+		return []string{"create"}
 	}
-	return &list[i]
-}
-
-// StorageKey returns the storage key of one object.
-func (t *Type) StorageKey(k meta.Key) string {
-	return StorageKey(t.GroupResource(), k)
-}
-
-// StorageKey returns the storage key of one object of a type, served or not.
-func StorageKey(r meta.GroupResource, k meta.Key) string {
-	return r.String() + "/" + k.Namespace + "/" + k.Name
-}
-
-// ParseStorageKey returns the parts of a storage key: "resource.group/namespace/name".
-func ParseStorageKey(key string) (r meta.GroupResource, k meta.Key, ok bool) {
-	parts := strings.SplitN(key, "/", 3)
-	if len(parts) != 3 {
-		return r, k, false
+	verbs := append(make([]string, 0, 8), "create", "delete")
+	if !t.NoDeleteCollection {
+		verbs = append(verbs, "deletecollection")
 	}
-	r.Resource, r.Group, _ = strings.Cut(parts[0], ".")
-	return r, meta.Key{Namespace: parts[1], Name: parts[2]}, true
-}
-
-// ReservationPrefix begins the storage keys of records that are no objects: each
-// reserves a value for the object that it names, see Pool and the tag word unique.
-// No resource is named so.
-const ReservationPrefix = "~reserved/"
-
-// KindsKey is that of the record that says with which shapes of its kinds a store was
-// served. A store begins with it. No resource is named so.
-const KindsKey = "~kinds"
-
-// SerialKey returns where the store keeps the last of the writes that are made one after the
-// other, whatever object each is of, see objects.Write.Sequence. No resource is named so.
-func SerialKey(serial string) string { return "~serial/" + serial }
-
-// SequencePrefix begins the storage keys of records that are no objects: each names the last
-// write of a sequence that admission plugins serialize, see admission.Request. No resource is
-// named so.
-const SequencePrefix = "~sequence/"
-
-// SequenceKey returns the storage key of a sequence of a namespace, or of the cluster. It has one
-// slash: keys with two are those of objects.
-func SequenceKey(sequence meta.Key) string {
-	return SequencePrefix + sequence.Namespace + ":" + url.PathEscape(sequence.Name)
-}
-
-// TermPrefix begins the storage keys of records that are no objects: each stands for the
-// term of who leads by a Lease, and is another one in the next. No resource is named so.
-const TermPrefix = "~term/"
-
-// FencePrefix begins the storage keys of records that are no objects: each is the fence of a
-// namespace, see admission.PluginContext. No resource is named so.
-const FencePrefix = "~fence/"
-
-// ReservationKey returns where the store keeps who of a type has a claim, such as a
-// PoolClaim.
-func ReservationKey(r meta.GroupResource, claim string) string {
-	return ReservationPrefix + r.String() + "/" + claim
-}
-
-// PoolClaim returns the claim to a value of a pool.
-func PoolClaim(value string) string { return "pool/" + value }
-
-// GroupVersion returns the wire group and version.
-func (v *Version) GroupVersion() meta.GroupVersion {
-	return meta.GroupVersion{Group: v.Group, Version: v.Name}
-}
-
-// GVK returns the wire group, version and kind.
-func (v *Version) GVK() meta.GroupVersionKind {
-	return meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: v.Kind}
-}
-
-// ListGVK returns the group, version and kind of lists.
-func (v *Version) ListGVK() meta.GroupVersionKind {
-	return meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: v.ListKind}
-}
-
-// Resource returns the wire group, version and plural. It is what callers of the
-// version know; what is kept of the type has its GroupResource.
-func (v *Version) Resource() meta.GroupVersionResource {
-	return meta.GroupVersionResource{Group: v.Group, Version: v.Name, Resource: v.Plural}
+	return append(verbs, "get", "list", "patch", "update", "watch")
 }

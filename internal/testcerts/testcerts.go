@@ -1,4 +1,4 @@
-// Package testcerts makes authorities and certificates for tests.
+// Package testcerts makes certificate authorities and certificates for tests.
 package testcerts
 
 import (
@@ -23,7 +23,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// New returns an authority, signed by parent or by itself.
+// New returns an authority whose certificate is signed by parent, or self-signed if parent is nil.
 func New(t testing.TB, name string, parent *Authority) *Authority {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -43,20 +43,20 @@ func New(t testing.TB, name string, parent *Authority) *Authority {
 	return &Authority{cert, key}
 }
 
-// Pool returns the authority as a pool.
+// Pool returns a pool with the authority's certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.Cert)
 	return p
 }
 
-// PEM returns the authority's certificate.
+// PEM returns the authority's certificate in PEM.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Cert.Raw})
 }
 
-// Issue returns a certificate for a subject and usage that ends after some time.
-// It is good for 127.0.0.1 and localhost.
+// Issue returns a certificate for a subject and a usage, valid for 127.0.0.1, localhost and names.
+// It expires after end, which may be negative.
 func (a *Authority) Issue(t testing.TB, subject pkix.Name, usage x509.ExtKeyUsage, end time.Duration, names ...string) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func (a *Authority) Issue(t testing.TB, subject pkix.Name, usage x509.ExtKeyUsag
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// Encode returns certificate and key as PEM.
+// Encode returns a certificate and its key in PEM.
 func Encode(t testing.TB, c tls.Certificate) (cert, key []byte) {
 	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
 	require.NoError(t, err)

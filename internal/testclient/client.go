@@ -1,5 +1,5 @@
-// Package testclient is a client.Client over a map, for tests that read objects which no server
-// stores, such as damaged ones. It has neither admission nor schemas.
+// Package testclient has a client.Client with objects in memory, for tests with objects that a
+// server would not store, such as damaged objects. It has neither admission nor schemas.
 package testclient
 
 import (
@@ -17,34 +17,34 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Client is a store of objects. The zero value is empty and ready.
+// Client holds objects in memory. The zero value is empty and ready to use. It is safe for
+// concurrent use.
 type Client struct {
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	objects map[meta.GroupResource]map[meta.Key]*meta.Object
 	log     []client.Event
 	wake    chan struct{}
 	writes  int
-	err     error // of every read
+	err     error // returned by every read, if not nil
 }
 
 var _ client.Client = (*Client)(nil)
 
-// Writes returns how many writes changed something.
+// Writes returns the number of writes that changed an object.
 func (c *Client) Writes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.writes
 }
 
-// Fail makes every read fail with err; nil ends that.
+// Fail makes every read fail with err, until it is called with nil.
 func (c *Client) Fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = err
 }
 
-// Put stores an object of the core group with the uid that it has, or replaces
-// it.
+// Put stores an object of the core group with its own uid. It replaces an existing object.
 func (c *Client) Put(resource string, tree map[string]any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *Client) Get(_ context.Context, r meta.GroupResource, key meta.Key) (*me
 	return o.Clone(), nil
 }
 
-// List returns copies, sorted by key.
+// List returns copies of the objects, sorted by key.
 func (c *Client) List(_ context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *Client) List(_ context.Context, r meta.GroupResource, namespace string)
 	return out, nil
 }
 
-// Create stores a copy of obj.
+// Create stores a copy of obj with a new uid.
 func (c *Client) Create(_ context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,7 @@ func (c *Client) Create(_ context.Context, r meta.GroupResource, obj *meta.Objec
 	return obj.Clone(), nil
 }
 
-// Update changes a copy and stores it if it differs.
+// Update calls change with a copy of the object and stores the copy if it differs.
 func (c *Client) Update(_ context.Context, r meta.GroupResource, key meta.Key, _ string, change func(*meta.Object) error) (*meta.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *Client) Update(_ context.Context, r meta.GroupResource, key meta.Key, _
 	return obj.Clone(), nil
 }
 
-// Delete removes an object.
+// Delete removes an object. It checks the preconditions of o and ignores its other fields.
 func (c *Client) Delete(_ context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,6 +135,7 @@ func (c *Client) Delete(_ context.Context, r meta.GroupResource, key meta.Key, o
 	return nil
 }
 
+// put stores obj, or deletes the object if obj is nil, and records the event. c.mu is held.
 func (c *Client) put(r meta.GroupResource, k meta.Key, obj *meta.Object) {
 	if c.objects == nil {
 		c.objects = map[meta.GroupResource]map[meta.Key]*meta.Object{}
@@ -158,16 +159,16 @@ func (c *Client) put(r meta.GroupResource, k meta.Key, obj *meta.Object) {
 	}
 }
 
-// Types returns none.
+// Types returns nil.
 func (c *Client) Types() []*registry.Type { return nil }
 
-// Feed returns a cursor that starts with what is there.
+// Feed returns a Feed that starts with the existing objects.
 func (c *Client) Feed(r ...meta.GroupResource) client.Feed { return &feed{c: c, types: r, at: -1} }
 
 type feed struct {
 	c     *Client
 	types []meta.GroupResource
-	at    int // -1: nothing pulled
+	at    int // number of events of c.log that were returned; -1: the existing objects were not returned yet
 }
 
 func (f *feed) wants(r meta.GroupResource) bool {

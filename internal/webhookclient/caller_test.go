@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/internal/webhookclient"
 )
 
-func TestPostBounds(t *testing.T) {
+func TestPostLimitsTimeAndSize(t *testing.T) {
 	release := make(chan struct{})
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

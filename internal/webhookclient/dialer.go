@@ -78,7 +78,7 @@ func target(o *meta.Object) (*url.URL, *services.Service, error) {
 			return nil, nil, err
 		}
 		if u.Scheme != "https" {
-			return nil, nil, fmt.Errorf("%q is no https URL", o.String("url"))
+			return nil, nil, fmt.Errorf("%q is not an https URL", o.String("url"))
 		}
 		u.Path, u.RawPath = path.Join("/", u.Path), ""
 		return u, nil, nil

@@ -12,9 +12,9 @@ import (
 	"orch.io/controlplane/internal/webhookclient"
 )
 
-// TestPersist: no answer is asked for again, after pauses that grow, as long as somebody
-// waits; that the caller is to blame is an answer.
-func TestPersist(t *testing.T) {
+// TestPersistRetriesWithoutAnswer checks that calls without an answer and server errors are retried
+// with growing pauses until ctx ends, and that client errors are not retried.
+func TestPersistRetriesWithoutAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		wait time.Duration

@@ -11,17 +11,18 @@ import (
 	"orch.io/controlplane/client/kubeconfig"
 )
 
-// maxText bounds what the remote server says to people, in bytes.
+// maxText limits the text of a remote server that is passed on to users, in bytes.
 const maxText = 1024
 
-// Reviewer asks a remote server with reviews of one kind: objects whose spec is the
-// question and whose status is the answer.
+// Reviewer posts reviews of one kind to a remote server. A review is an object whose spec holds the
+// question and whose status holds the answer. A Reviewer is safe for concurrent use.
 type Reviewer struct {
 	api, kind string
 	caller    *Caller
 }
 
-// Version returns the version in which a kind is asked for: v1 if none is wanted.
+// Version returns the version of a review kind to use: wanted, or v1 if wanted is empty. It is an
+// error if wanted is neither v1 nor v1beta1.
 func Version(wanted, kind string) (string, error) {
 	switch wanted {
 	case "":
@@ -32,8 +33,8 @@ func Version(wanted, kind string) (string, error) {
 	return "", fmt.Errorf("unknown version %q of %s", wanted, kind)
 }
 
-// NewReviewer returns a Reviewer for a version of a kind of a group. Timeout is for one
-// call; zero is ten seconds.
+// NewReviewer returns a Reviewer for a version of a kind. timeout limits each call; zero means ten
+// seconds.
 func NewReviewer(r *kubeconfig.Remote, group, version, kind string, timeout time.Duration) (*Reviewer, error) {
 	if r == nil || r.URL == nil {
 		return nil, errors.New("no remote server")
@@ -43,7 +44,7 @@ func NewReviewer(r *kubeconfig.Remote, group, version, kind string, timeout time
 	return &Reviewer{api: group + "/" + version, kind: kind, caller: caller}, nil
 }
 
-// Close closes the connections.
+// Close closes idle connections.
 func (r *Reviewer) Close() { r.caller.Close() }
 
 type review struct {
@@ -54,14 +55,13 @@ type review struct {
 	Status     any      `json:"status"`
 }
 
-// Body returns a review as Ask posts it. status is the empty one.
+// Body returns the encoded review for Ask. status is an empty status.
 func (r *Reviewer) Body(spec, status any) ([]byte, error) {
 	return json.Marshal(review{APIVersion: r.api, Kind: r.kind, Spec: spec, Status: status})
 }
 
-// Ask posts a review once and reads the status of the answer into the pointer
-// status. An answer with another code than 2xx is a
-// *CodeError.
+// Ask posts a review once and decodes the status of the answer into the pointer status. A status
+// code other than 2xx is a *CodeError.
 func (r *Reviewer) Ask(ctx context.Context, body []byte, status any) error {
 	data, err := r.caller.Post(ctx, body)
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *Reviewer) Ask(ctx context.Context, body []byte, status any) error {
 	}
 	answer := review{Status: status}
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return fmt.Errorf("the answer is no %s", r.kind)
+		return fmt.Errorf("the answer is not a %s", r.kind)
 	}
 	if answer.APIVersion != r.api || answer.Kind != r.kind {
 		return fmt.Errorf("asked %s, Kind=%s, answered %q, Kind=%q", r.api, r.kind, answer.APIVersion, answer.Kind)
@@ -77,12 +77,12 @@ func (r *Reviewer) Ask(ctx context.Context, body []byte, status any) error {
 	return nil
 }
 
-// tries are how often a review is asked if there is no answer.
+// tries is the maximum number of calls of Persist.
 const tries = 3
 
-// Persist calls ask, which asks a review, again if there is no answer but none that the
-// caller is to blame for. first is the pause after the first call; each is four times the
-// one before.
+// Persist calls ask up to three times, until it succeeds or fails with a status code below 500,
+// which a retry would not change. first is the pause after the first call; the next is four times
+// as long. If ctx ends during a pause, its error is returned.
 func Persist(ctx context.Context, first time.Duration, ask func() error) error {
 	wait := first
 	for try := 1; ; try++ {
@@ -102,7 +102,7 @@ func Persist(ctx context.Context, first time.Duration, ask func() error) error {
 	}
 }
 
-// Text bounds what the remote server says to people.
+// Text returns s truncated to the limit for texts of remote servers, as valid UTF-8.
 func Text(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// counts are what operators watch of one queue, under the names that dashboards know.
+// counts are the metrics of one queue, under the names that client-go uses.
 type counts struct {
 	added, retried prometheus.Counter
 	waited, worked prometheus.Observer
@@ -42,11 +42,11 @@ func newCounts(to prometheus.Registerer, name string) (*counts, error) {
 	return c, s.Err()
 }
 
-// states collects how queues are when somebody asks. Queues of one name are one.
+// states is a collector of the current state of queues. Queues with the same name are added up.
 type states struct {
 	depth, unfinished, longest *prometheus.Desc
 
-	mu     sync.Mutex // guards the rest; taken before the lock of a queue
+	mu     sync.Mutex // guards queues; acquired before Queue.mu
 	queues map[*Queue]string
 }
 
@@ -69,7 +69,7 @@ func (s *states) Describe(to chan<- *prometheus.Desc) {
 	to <- s.longest
 }
 
-// state is how the queues of a name are.
+// state is the combined state of all queues of one name.
 type state struct {
 	depth               int
 	unfinished, longest time.Duration
@@ -93,7 +93,7 @@ func (s *states) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// state adds how the queue is to what there is.
+// state returns st with the state of the queue added.
 func (q *Queue) state(st state, now time.Time) state {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/internal/workqueue"
 )
 
-// gauges are what a registry tells now.
+// gauges returns the gauges of a registry.
 func gauges(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	families, err := reg.Gather()
 	require.NoError(t, err)
@@ -29,9 +29,9 @@ func gauges(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return out
 }
 
-// TestQueuesTellHowTheyAre: what is due, what is under way, together where two queues have
-// one name, and nothing when they are closed.
-func TestQueuesTellHowTheyAre(t *testing.T) {
+// TestGaugesAddUpQueuesOfSameName checks the gauges for waiting and running keys: queues with the
+// same name are added up, and closed queues are left out.
+func TestGaugesAddUpQueuesOfSameName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		work := make(chan struct{})
@@ -43,14 +43,14 @@ func TestQueuesTellHowTheyAre(t *testing.T) {
 			require.NoError(t, err)
 			return q
 		}
-		one, other := open(), open()
+		first, other := open(), open()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); one.Run(ctx) }()
+		go func() { defer close(ended); first.Run(ctx) }()
 		synctest.Wait()
-		one.Ask(0, "a", "b", "c")
-		one.Ask(time.Hour, "later")
-		one.Wake()
+		first.Ask(0, "a", "b", "c")
+		first.Ask(time.Hour, "later")
+		first.Wake()
 		other.Ask(0, "x")
 		synctest.Wait()
 		time.Sleep(3 * time.Second)

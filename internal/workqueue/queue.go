@@ -1,4 +1,5 @@
-// Package workqueue works on keys, one call at a time for each, again after failures.
+// Package workqueue runs work on keys: at most one call at a time per key, and again after a
+// failure.
 package workqueue
 
 import (
@@ -10,53 +11,54 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Bounds of the pace.
 const (
 	defaultWorkers = 16
-	firstPause     = 5 * time.Millisecond
+	firstPause     = 5 * time.Millisecond // after the first failure of a key; doubles with each further failure
 	longestPause   = 30 * time.Second
-	soon           = 5 * time.Second
+	idleAhead      = 5 * time.Second // see Idle
 )
 
-// Options say what a queue does with its keys.
+// Options configure a queue.
 type Options struct {
-	// Name is how metrics call the queue.
+	// Name is the name of the queue in metrics.
 	Name string
 
-	// Workers is how many keys are worked on at a time; zero is 16.
+	// Workers limits the number of keys that are worked on concurrently; the default is 16.
 	Workers int
 
-	// Work is called for a key that is due, never twice at a time for one, and says when
-	// the key is due again; 0 is when it is asked for. After an error or a panic that is
-	// after a pause, which grows with each.
+	// Work processes a key that is due; it is never called concurrently for the same key. again is
+	// the time after which the key is due again; 0 means not before the next Ask. If Work returns
+	// an error or panics, the key is due again after a pause that doubles with each consecutive
+	// failure.
 	Work func(ctx context.Context, key string) (again time.Duration, err error)
 
-	// Failed is told of errors of Work while the context has not ended.
+	// Failed is called with the errors of Work, unless the context has ended. again is the pause
+	// before the next attempt.
 	Failed func(key string, again time.Duration, err error)
 
-	// Panicked is told of a panic of Work by the deferred function that recovered it.
+	// Panicked is called in the deferred function that recovers a panic of Work.
 	Panicked func(key string, p any)
 
-	// Metrics is where metrics are registered; nil: nowhere.
+	// Metrics is the registerer for metrics; nil disables them.
 	Metrics prometheus.Registerer
 }
 
-// ErrUnfinished is the error of a call of Work that panicked or ended its goroutine.
+// ErrUnfinished is the error passed to Failed if Work panicked or called runtime.Goexit.
 var ErrUnfinished = errors.New("the call did not return")
 
-// Queue holds keys that are due, or will be.
+// Queue holds keys and the times when they are due. It is safe for concurrent use.
 type Queue struct {
 	o      Options
 	counts *counts
 
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex // guards the fields below
 	tasks    tasks
-	wake     func()        // ends the rest of who starts work
-	progress chan struct{} // closed and replaced when a key comes or work on one ends
+	wake     func()        // wakes the goroutine that calls Start
+	progress chan struct{} // closed and replaced when a key is added, or work on a key ends
 }
 
-// New returns an empty queue. An error says which metrics are not registered. Close is
-// for who has done with the queue.
+// New returns an empty queue, or an error if its metrics cannot be registered. Call Close, or let
+// Run return, when the queue is no longer used.
 func New(o Options) (*Queue, error) {
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
@@ -70,11 +72,11 @@ func New(o Options) (*Queue, error) {
 	return q, nil
 }
 
-// Close takes the queue out of the metrics that tell how it is.
+// Close removes the queue from the metrics. It does not stop work.
 func (q *Queue) Close() { q.counts.states.remove(q) }
 
-// Ask makes keys due after some time, unless they are due before. Earlier failures do not
-// count any more. Who starts work learns of it by Wake.
+// Ask makes keys due after a duration, or earlier if they are due earlier already. It resets the
+// pause of earlier failures. Call Wake afterwards, so that work on the keys starts.
 func (q *Queue) Ask(after time.Duration, keys ...string) {
 	if len(keys) == 0 {
 		return
@@ -90,22 +92,22 @@ func (q *Queue) Ask(after time.Duration, keys ...string) {
 	q.changed()
 }
 
-// WakeBy sets what Wake calls, and the end of work on a key.
+// WakeBy sets the function that wakes the goroutine that calls Start. The queue calls it in Wake
+// and when work on a key ends, with its lock held.
 func (q *Queue) WakeBy(wake func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.wake = wake
 }
 
-// Wake ends the rest of who starts work.
+// Wake wakes the goroutine that calls Start.
 func (q *Queue) Wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.wake()
 }
 
-// Run works on keys until the context ends, closes the queue, and returns when all work
-// has ended.
+// Run works on keys until ctx ends. It then waits for running work to end and closes the queue.
 func (q *Queue) Run(ctx context.Context) {
 	defer q.Close()
 	var work sync.WaitGroup
@@ -115,8 +117,10 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
+// round starts work on all keys that are due, and waits until the next key is due or wake is
+// called.
 func (q *Queue) round(ctx context.Context, work *sync.WaitGroup) {
-	rest, wake := context.WithCancel(ctx) // before all else: what ends from here on ends the rest
+	rest, wake := context.WithCancel(ctx) // before Start, so that work that ends in between is not missed
 	defer wake()
 	q.WakeBy(wake)
 	if next := q.Start(ctx, work); !next.IsZero() {
@@ -127,8 +131,9 @@ func (q *Queue) round(ctx context.Context, work *sync.WaitGroup) {
 	<-rest.Done()
 }
 
-// Start begins work on the keys that are due and tells when the next one is, zero if no
-// time will make one so.
+// Start starts work on the keys that are due, in goroutines of work. It returns the time when the
+// next key is due, or the zero time if no key will become due by time alone: none is waiting, or
+// all workers are busy.
 func (q *Queue) Start(ctx context.Context, work *sync.WaitGroup) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -143,6 +148,7 @@ func (q *Queue) Start(ctx context.Context, work *sync.WaitGroup) time.Time {
 	}
 }
 
+// work calls Work for a task that was taken from the queue.
 func (q *Queue) work(ctx context.Context, t *task) {
 	again, err := time.Duration(0), ErrUnfinished
 	defer func() {
@@ -154,8 +160,8 @@ func (q *Queue) work(ctx context.Context, t *task) {
 	again, err = q.o.Work(ctx, t.key)
 }
 
-// worked ends the work on a key and says when it is due again. Failed is called without
-// the lock: it is the program's, and may ask for keys or wait for who does.
+// worked ends the work on a key and reports its error. Failed is called without the lock, because
+// it may call methods of the queue or wait for a goroutine that does.
 func (q *Queue) worked(ctx context.Context, t *task, again time.Duration, err error) {
 	again = q.done(t, again, err)
 	if err != nil && ctx.Err() == nil {
@@ -163,7 +169,8 @@ func (q *Queue) worked(ctx context.Context, t *task, again time.Duration, err er
 	}
 }
 
-// done ends the work on a key and returns after how long it is due again.
+// done ends the work on a key and returns the duration after which the key is due again, 0 for not
+// at all.
 func (q *Queue) done(t *task, again time.Duration, err error) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -185,29 +192,30 @@ func (q *Queue) done(t *task, again time.Duration, err error) time.Duration {
 	return again
 }
 
-// Progress is closed when a key comes, work on one ends, or Touch is called.
+// Progress returns a channel that is closed when a key is added, work on a key ends, or Touch is
+// called.
 func (q *Queue) Progress() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.progress
 }
 
-// Touch wakes those who wait for Progress.
+// Touch closes the channel of Progress.
 func (q *Queue) Touch() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.changed()
 }
 
-// changed is Touch. The lock is held.
+// changed is Touch with q.mu held.
 func (q *Queue) changed() {
 	close(q.progress)
 	q.progress = make(chan struct{})
 }
 
-// Idle reports whether nothing runs and nothing is due within five seconds.
+// Idle reports whether no work is running and no key is due within the next five seconds.
 func (q *Queue) Idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.tasks.idle(time.Now().Add(soon))
+	return q.tasks.idle(time.Now().Add(idleAhead))
 }

@@ -13,16 +13,16 @@ import (
 	"orch.io/controlplane/internal/workqueue"
 )
 
-// TestFailedMayUseTheQueue, as a program's log may.
-func TestFailedMayUseTheQueue(t *testing.T) {
+// TestFailedMayUseQueue checks that Failed can call methods of the queue, as a log handler may.
+func TestFailedMayUseQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q *workqueue.Queue
-		var calls, told atomic.Int32
+		var calls, asked atomic.Int32
 		q, _ = workqueue.New(workqueue.Options{
 			Work: func(_ context.Context, key string) (time.Duration, error) {
 				switch {
-				case key == "told":
-					told.Add(1)
+				case key == "asked":
+					asked.Add(1)
 					return 0, nil
 				case calls.Add(1) == 2:
 					panic("again")
@@ -30,7 +30,7 @@ func TestFailedMayUseTheQueue(t *testing.T) {
 				return 0, errors.New("no")
 			},
 			Failed: func(string, time.Duration, error) {
-				q.Ask(0, "told")
+				q.Ask(0, "asked")
 				q.Wake()
 			},
 			Panicked: func(string, any) {},
@@ -45,7 +45,7 @@ func TestFailedMayUseTheQueue(t *testing.T) {
 		q.Wake()
 		time.Sleep(time.Minute)
 		assert.Greater(t, calls.Load(), int32(10))
-		assert.Positive(t, told.Load())
+		assert.Positive(t, asked.Load())
 		cancel()
 		<-ran
 	})

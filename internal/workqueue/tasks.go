@@ -7,21 +7,21 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// tasks holds the keys of a queue. A key waits until it is due, is worked on
-// by one call at a time, and is forgotten when nobody asks for it any more.
+// tasks holds the keys of a queue. A key waits until it is due, is then worked on by one call at a
+// time, and is removed when it is not due again. The caller synchronizes access.
 type tasks struct {
 	workers int
 	byKey   map[string]*task
-	waiting *btree.BTreeG[*task] // those that nobody works on, by the time when they are due
-	working map[*task]bool       // the others
+	waiting *btree.BTreeG[*task] // tasks that are not being worked on, ordered by due time
+	working map[*task]bool       // tasks that are being worked on
 }
 
 // task is a key that is due at some time, or being worked on.
 type task struct {
 	key     string
-	due     time.Time     // zero: nobody asked for it since work on it began
-	pause   time.Duration // before the last attempt, if the one before it failed
-	begun   time.Time     // of the work on it
+	due     time.Time     // zero: not asked for since the current work began
+	pause   time.Duration // the pause before the last attempt, if the attempt before it failed
+	begun   time.Time     // when the current work began
 	running bool
 }
 
@@ -30,8 +30,8 @@ func newTasks(workers int) tasks {
 	return tasks{workers, map[string]*task{}, btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true}), map[*task]bool{}}
 }
 
-// ask makes a key due at a time at the latest, since something changed: earlier failures
-// do not count any more. It reports whether nobody had asked for it.
+// ask makes a key due at a time, or earlier if it is due earlier already, and resets the pause of
+// earlier failures. It reports whether the key was not due before.
 func (q *tasks) ask(key string, at time.Time) (fresh bool) {
 	t := q.byKey[key]
 	if t == nil {
@@ -40,7 +40,7 @@ func (q *tasks) ask(key string, at time.Time) (fresh bool) {
 	}
 	t.pause = 0
 	if !t.due.IsZero() && !t.due.After(at) {
-		return false // it keeps its place
+		return false // the key keeps its place
 	}
 	fresh = t.due.IsZero()
 	q.waiting.Delete(t)
@@ -51,9 +51,9 @@ func (q *tasks) ask(key string, at time.Time) (fresh bool) {
 	return fresh
 }
 
-// take returns a key that is due, for work to begin, and for how long it was, or nil and
-// when the next one is due, zero if no time will make one so: none waits, or as many as may
-// run at a time do.
+// take removes the first key that is due, for work on it to begin, and returns for how long it was
+// due. If there is none, t is nil and next is the time when the next key is due, or zero if no key
+// will become due by time alone: none is waiting, or all workers are busy.
 func (q *tasks) take(now time.Time) (t *task, waited time.Duration, next time.Time) {
 	t, ok := q.waiting.Min()
 	switch {
@@ -69,8 +69,8 @@ func (q *tasks) take(now time.Time) (t *task, waited time.Duration, next time.Ti
 	return t, waited, time.Time{}
 }
 
-// done ends the work on a key, which is due again at a time, zero for none, or
-// earlier if it was asked for meanwhile.
+// done ends the work on a task. Its key is due again at the given time, zero for not at all, or
+// earlier if ask set an earlier time during the work.
 func (q *tasks) done(t *task, again time.Time) {
 	t.running = false
 	delete(q.working, t)
@@ -84,7 +84,7 @@ func (q *tasks) done(t *task, again time.Time) {
 	q.waiting.Set(t)
 }
 
-// idle reports whether nothing runs and nothing is due before a time.
+// idle reports whether no work is running and no key is due at the given time.
 func (q *tasks) idle(until time.Time) bool {
 	t, ok := q.waiting.Min()
 	return len(q.working) == 0 && (!ok || t.due.After(until))

@@ -17,12 +17,12 @@ func key(t *task) string {
 	return t.key
 }
 
-func TestTasksGivesWhatIsDueInOrder(t *testing.T) {
+func TestTakeReturnsDueKeysInOrder(t *testing.T) {
 	q := newTasks(16)
 	q.ask("b", noon)
 	q.ask("a", noon)
 	q.ask("first", noon.Add(-time.Second))
-	q.ask("first", noon) // it keeps its place
+	q.ask("first", noon) // a later time does not change its place
 	q.ask("later", noon.Add(time.Minute))
 	for _, want := range []string{"first", "a", "b"} {
 		got, _, _ := q.take(noon)
@@ -34,14 +34,14 @@ func TestTasksGivesWhatIsDueInOrder(t *testing.T) {
 	assert.Equal(t, noon.Add(time.Minute), next)
 	assert.True(t, q.idle(noon))
 	assert.False(t, q.idle(noon.Add(time.Hour)))
-	q.ask("later", noon) // a change does not wait for the time
+	q.ask("later", noon) // an earlier time takes effect
 	got, _, _ = q.take(noon)
 	assert.Equal(t, "later", key(got))
 	q.done(got, time.Time{})
 	assert.Empty(t, q.byKey)
 }
 
-func TestTasksGivesAKeyToOneAtATime(t *testing.T) {
+func TestTakeSkipsRunningKeys(t *testing.T) {
 	q := newTasks(16)
 	q.ask("a", noon)
 	a, _, _ := q.take(noon)
@@ -50,18 +50,18 @@ func TestTasksGivesAKeyToOneAtATime(t *testing.T) {
 	assert.Nil(t, again)
 	assert.Zero(t, next)
 	assert.False(t, q.idle(noon))
-	q.done(a, noon.Add(time.Hour)) // what was asked for meanwhile comes first
+	q.done(a, noon.Add(time.Hour)) // the time that was asked for during the work is earlier
 	_, _, next = q.take(noon)
 	assert.Equal(t, noon.Add(time.Second), next)
 
 	a, _, _ = q.take(noon.Add(time.Hour))
 	q.ask("a", noon.Add(time.Hour))
-	q.done(a, noon.Add(time.Minute)) // or what the work itself wants, if that is before
+	q.done(a, noon.Add(time.Minute)) // the time that the work returned is earlier
 	_, _, next = q.take(noon)
 	assert.Equal(t, noon.Add(time.Minute), next)
 }
 
-func TestTasksBoundsWhatRuns(t *testing.T) {
+func TestTakeLimitsRunningKeys(t *testing.T) {
 	q := newTasks(16)
 	for i := range 17 {
 		q.ask(fmt.Sprint(i), noon)
@@ -73,8 +73,8 @@ func TestTasksBoundsWhatRuns(t *testing.T) {
 	}
 	none, _, next := q.take(noon)
 	assert.Nil(t, none)
-	assert.Zero(t, next, "no time brings a place")
+	assert.Zero(t, next, "no worker is free")
 	q.done(last, time.Time{})
-	one, _, _ := q.take(noon)
-	assert.NotNil(t, one)
+	again, _, _ := q.take(noon)
+	assert.NotNil(t, again)
 }

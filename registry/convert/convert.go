@@ -1,6 +1,6 @@
-// Package convert rewrites objects and manifests to another version of their kinds, with the
-// conversions of the kinds themselves and without a server: what an API that lives longer than
-// one release asks of the files that were written for an older one.
+// Package convert rewrites objects and manifests to another version of their kinds without a
+// server. It uses the conversions of the kinds themselves, so files that were written for an older
+// version of an API can be updated to a newer one.
 //
 //	c, err := convert.New(names.Kubernetes, builtin.Kinds()...)
 //	...
@@ -23,17 +23,19 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Converter knows the versions of kinds. It may be used by any number of goroutines.
+// Converter converts objects of a set of kinds. It is safe for concurrent use as long as Form is
+// not changed.
 type Converter struct {
-	// Form of the documents that Manifests returns, "yaml" or "json"; empty: each as it came.
+	// Form is the format of the documents that Manifests returns: "yaml", "json", or "" to keep the
+	// format of each document.
 	Form string
 
 	versions map[meta.GroupVersionKind]*resource.Version
-	lists    map[meta.GroupVersionKind]*resource.Version // by the kinds of their lists
+	lists    map[meta.GroupVersionKind]*resource.Version // by the kinds of lists
 }
 
-// New returns a converter for kinds under the names of a profile. The error joins all that
-// is wrong with the kinds.
+// New returns a converter for kinds under a naming profile. The error joins all errors of the
+// kinds; the returned Converter then knows only the other kinds.
 func New(p names.Profile, kinds ...*registry.Kind) (*Converter, error) {
 	c := &Converter{versions: map[meta.GroupVersionKind]*resource.Version{}, lists: map[meta.GroupVersionKind]*resource.Version{}}
 	var faults []error
@@ -53,25 +55,27 @@ func New(p names.Profile, kinds ...*registry.Kind) (*Converter, error) {
 	return c, errors.Join(faults...)
 }
 
-// ErrVersion says that a kind has no such version.
-var ErrVersion = errors.New("there is no such version")
+// ErrVersion reports that a kind does not have the requested version.
+var ErrVersion = errors.New("unknown version")
 
-// Object returns an object in a version of its kind, group/version as in apiVersion; an
-// empty one is the version that clients of today prefer. Defaults in which the two versions differ
-// are written out, others are left to the server, as they were. Objects of kinds that
-// the converter does not know come back as they are, and the items of a list each in the version.
-// The object itself stays as it is, and is what comes back if nothing is to be converted.
-// The error is ErrVersion, or tells what the object has that its own version does not know,
-// or why it cannot be converted.
+// Object returns obj converted to apiVersion ("group/version"). If apiVersion is empty, obj is
+// converted to the preferred version of its kind: the most stable served version that is not
+// deprecated. A field that obj leaves to the server's defaults is set in the result only if the
+// defaults of the two versions differ.
+//
+// The items of a list are converted one by one. Objects of kinds that the converter does not have
+// are returned unchanged. obj is not modified; it is returned itself if nothing needs conversion.
+// The error wraps ErrVersion, or names the field that the version of obj does not have, or says why
+// the conversion failed.
 func (c *Converter) Object(ctx context.Context, obj *meta.Object, apiVersion string) (*meta.Object, error) {
-	if err := c.known(apiVersion); err != nil {
+	if err := c.checkVersion(apiVersion); err != nil {
 		return nil, err
 	}
 	return (&conversion{Converter: c, ctx: ctx, apiVersion: apiVersion}).object(obj)
 }
 
-// known is ErrVersion for a version that no kind has.
-func (c *Converter) known(apiVersion string) error {
+// checkVersion returns ErrVersion if no kind has the version.
+func (c *Converter) checkVersion(apiVersion string) error {
 	if apiVersion == "" {
 		return nil
 	}
@@ -82,18 +86,19 @@ func (c *Converter) known(apiVersion string) error {
 	if all[apiVersion] {
 		return nil
 	}
-	return fmt.Errorf("%w: no kind has %s%s", ErrVersion, apiVersion, suggest.Near(apiVersion, slices.Sorted(maps.Keys(all))...))
+	return fmt.Errorf("%w: no kind has the version %s%s", ErrVersion, apiVersion, suggest.Near(apiVersion, slices.Sorted(maps.Keys(all))...))
 }
 
-// conversion is that of one object or one file.
+// conversion converts one object or the documents of one file.
 type conversion struct {
 	*Converter
 	ctx        context.Context
-	apiVersion string   // that objects shall have; empty: the preferred one of each
-	place      string   // of the object, such as "items[3]: "; what warnings begin with
-	warnings   []string // of objects that servers would refuse
+	apiVersion string   // the requested version; empty: the preferred version of each kind
+	place      string   // prefix of warnings that locates the object, such as "items[3]: "
+	warnings   []string // reasons why a server would reject converted objects
 }
 
+// object converts an object or a list.
 func (c *conversion) object(obj *meta.Object) (*meta.Object, error) {
 	gvk := kindOf(obj)
 	if gvk == (meta.GroupVersionKind{Version: "v1", Kind: "List"}) {
@@ -104,33 +109,33 @@ func (c *conversion) object(obj *meta.Object) (*meta.Object, error) {
 	}
 	from := c.versions[gvk]
 	if from == nil {
-		c.warnOfVersion(obj, gvk)
+		c.warnUnknownVersion(obj, gvk)
 		return obj, nil
 	}
 	to, err := c.target(from)
 	if err != nil || to == from {
 		return obj, err
 	}
-	said := obj.Clone()
-	unknown, faults := from.Normalize(said)
+	given := obj.Clone()
+	unknown, faults := from.Normalize(given)
 	if len(faults) > 0 {
 		return nil, from.DecodeError(faults)
 	}
 	if len(unknown) > 0 {
 		return nil, from.CannotHandle(fmt.Sprintf("unknown field %q", unknown[0]))
 	}
-	out, err := rewrite(c.ctx, obj, said, from, to)
+	out, err := rewrite(c.ctx, obj, given, from, to)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := obj.Get("status"); !ok {
-		out.Delete("status") // the server's
+		out.Delete("status") // added by the conversion; only the server sets it
 	}
-	c.warnOfRefusal(out, to)
+	c.warnRejection(out, to)
 	return out, nil
 }
 
-// target returns the version that objects of another are converted to.
+// target returns the version to which objects of version from are converted.
 func (c *conversion) target(from *resource.Version) (*resource.Version, error) {
 	if c.apiVersion == "" {
 		return preferred(from.Type), nil
@@ -138,10 +143,10 @@ func (c *conversion) target(from *resource.Version) (*resource.Version, error) {
 	if to := from.Type.ByAPIVersion(c.apiVersion); to != nil && to.Dummy == "" {
 		return to, nil
 	}
-	return nil, fmt.Errorf("%w: %s of %s in %s", ErrVersion, from.Kind, from.GVK().APIVersion(), c.apiVersion)
+	return nil, fmt.Errorf("%w: %s of %s has no version %s", ErrVersion, from.Kind, from.GVK().APIVersion(), c.apiVersion)
 }
 
-// listOf converts the list of a kind, whose items need not say what they are.
+// listOf converts a list of a kind, such as a PodList. Its items may omit apiVersion and kind.
 func (c *conversion) listOf(obj *meta.Object, from *resource.Version) (*meta.Object, error) {
 	to, err := c.target(from)
 	if err != nil {
@@ -158,7 +163,8 @@ func (c *conversion) listOf(obj *meta.Object, from *resource.Version) (*meta.Obj
 	return out, nil
 }
 
-// list converts the items of a list; those that do not say what they are are of a version.
+// list converts the items of a list. Items without apiVersion and kind are of version of, if it is
+// not nil.
 func (c *conversion) list(obj *meta.Object, of *resource.Version) (*meta.Object, error) {
 	out := obj
 	place := c.place
@@ -166,7 +172,7 @@ func (c *conversion) list(obj *meta.Object, of *resource.Version) (*meta.Object,
 	for i, item := range obj.List("items") {
 		tree, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("items[%d] is no object", i)
+			return nil, fmt.Errorf("items[%d] is not an object", i)
 		}
 		c.place = fmt.Sprintf("%sitems[%d]: ", place, i)
 		converted, err := c.item(tree, of)
@@ -183,7 +189,7 @@ func (c *conversion) list(obj *meta.Object, of *resource.Version) (*meta.Object,
 	return out, nil
 }
 
-// item returns an item converted, nil if it stays as it is.
+// item returns a converted item, or nil if the item needs no conversion.
 func (c *conversion) item(tree map[string]any, of *resource.Version) (map[string]any, error) {
 	item := meta.NewObject(tree)
 	untyped := of != nil && item.APIVersion() == "" && item.Kind() == ""
@@ -202,6 +208,7 @@ func (c *conversion) item(tree map[string]any, of *resource.Version) (map[string
 	return out.Tree(), nil
 }
 
+// kindOf returns the group, version and kind that an object declares.
 func kindOf(obj *meta.Object) meta.GroupVersionKind {
 	group, version, ok := strings.Cut(obj.APIVersion(), "/")
 	if !ok {
@@ -210,7 +217,8 @@ func kindOf(obj *meta.Object) meta.GroupVersionKind {
 	return meta.GroupVersionKind{Group: group, Version: version, Kind: obj.Kind()}
 }
 
-// preferred is the most stable version that is not on its way out.
+// preferred returns the most stable served version in the group of the type that is not deprecated,
+// or the hub if there is none.
 func preferred(t *resource.Type) *resource.Version {
 	i := slices.IndexFunc(t.Versions, func(v *resource.Version) bool { return v.Served && v.Deprecated == "" && v.Group == t.Group })
 	if i < 0 {
@@ -219,10 +227,11 @@ func preferred(t *resource.Type) *resource.Version {
 	return t.Versions[i]
 }
 
-// rewrite converts an object: said is it as it conforms. What it leaves to the server is
-// left to the server still, as far as that then makes the same of it.
-func rewrite(ctx context.Context, obj, said *meta.Object, from, to *resource.Version) (*meta.Object, error) {
-	whole := said.Clone()
+// rewrite converts obj from one version to another. given is obj normalized to from. Fields that
+// given leaves to the defaults of the server stay unset in the result if the defaults of to have
+// the same effect.
+func rewrite(ctx context.Context, obj, given *meta.Object, from, to *resource.Version) (*meta.Object, error) {
+	whole := given.Clone()
 	if err := fill(ctx, from, whole); err != nil {
 		return nil, err
 	}
@@ -232,24 +241,24 @@ func rewrite(ctx context.Context, obj, said *meta.Object, from, to *resource.Ver
 	}
 	whole = whole.Clone()
 	dropEmpty(to.Schema(), whole.Tree(), obj.Tree())
-	short, err := to.Convert(ctx, said)
+	short, err := to.Convert(ctx, given)
 	if err != nil {
-		return whole, nil // it needs the defaults
+		return whole, nil // the conversion needs the defaults
 	}
 	filled := short.Clone()
 	if err := fill(ctx, to, filled); err != nil {
 		return nil, err
 	}
-	out := meta.NewObject(unsaid(whole.Tree(), short.Tree(), filled.Tree()).(map[string]any)).Clone()
+	out := meta.NewObject(dropDefaults(whole.Tree(), short.Tree(), filled.Tree()).(map[string]any)).Clone()
 	dropEmpty(to.Schema(), out.Tree(), obj.Tree())
-	if same, err := alike(ctx, to, out, whole); !same {
+	if same, err := equivalent(ctx, to, out, whole); !same {
 		return whole, err
 	}
 	return out, nil
 }
 
-// alike reports whether a server makes the same of two new objects.
-func alike(ctx context.Context, v *resource.Version, a, b *meta.Object) (bool, error) {
+// equivalent reports whether a server would store the same for the new objects a and b.
+func equivalent(ctx context.Context, v *resource.Version, a, b *meta.Object) (bool, error) {
 	a, b = a.Clone(), b.Clone()
 	for _, obj := range []*meta.Object{a, b} {
 		v.Normalize(obj)
@@ -260,53 +269,55 @@ func alike(ctx context.Context, v *resource.Version, a, b *meta.Object) (bool, e
 	return meta.Equal(a.Tree(), b.Tree()), nil
 }
 
-// fill fills in what the server does with a new object of the version.
+// fill sets the defaults that the server sets in a new object of the version.
 func fill(ctx context.Context, v *resource.Version, obj *meta.Object) error {
 	return v.Defaults(v.NewChange(ctx, obj, nil, ""))
 }
 
-// unsaid returns whole without what short does not say and filled, which is short with
-// defaults, says alike. Items of lists of one length are those of one another.
-func unsaid(whole, short, filled any) any {
+// dropDefaults returns whole without the fields that short does not have and that equal the
+// default. whole is the object with the defaults of the old version, short the object without
+// defaults, and filled is short with the defaults of the new version. Items of lists correspond by
+// index if the lists have the same length.
+func dropDefaults(whole, short, filled any) any {
 	if meta.Equal(whole, filled) {
 		return short
 	}
 	switch whole := whole.(type) {
 	case map[string]any:
-		said, ok := short.(map[string]any)
+		set, ok := short.(map[string]any)
 		with, ok2 := filled.(map[string]any)
 		if !ok || !ok2 {
 			return whole
 		}
 		out := map[string]any{}
 		for field, value := range whole {
-			below, ok := said[field]
+			below, ok := set[field]
 			switch {
 			case ok:
-				out[field] = unsaid(value, below, with[field])
+				out[field] = dropDefaults(value, below, with[field])
 			case !meta.Equal(value, with[field]):
 				out[field] = value
 			}
 		}
 		return out
 	case []any:
-		said, _ := short.([]any)
+		set, _ := short.([]any)
 		with, _ := filled.([]any)
-		if len(said) != len(whole) || len(with) != len(whole) {
+		if len(set) != len(whole) || len(with) != len(whole) {
 			return whole
 		}
 		out := make([]any, len(whole))
 		for i, item := range whole {
-			out[i] = unsaid(item, said[i], with[i])
+			out[i] = dropDefaults(item, set[i], with[i])
 		}
 		return out
 	}
 	return whole
 }
 
-// dropEmpty drops the empty structs and the nulls that Go writes because it cannot leave them
-// out, but for those that stand in said at the same place.
-func dropEmpty(s *schema.Schema, tree, said map[string]any) {
+// dropEmpty removes empty structs and nulls, which the Go encoding always writes, unless given has
+// the field at the same place.
+func dropEmpty(s *schema.Schema, tree, given map[string]any) {
 	if s == nil || s.Struct == nil {
 		return
 	}
@@ -315,19 +326,20 @@ func dropEmpty(s *schema.Schema, tree, said map[string]any) {
 		if f == nil || f.Schema == nil {
 			continue
 		}
-		there, is := said[name]
+		there, isSet := given[name]
 		dropBelow(f.Schema, value, there)
 		m, ok := value.(map[string]any)
-		if empty := ok && len(m) == 0 && f.Schema.Struct != nil && !f.Pointer; !is && (empty || value == nil) {
+		if empty := ok && len(m) == 0 && f.Schema.Struct != nil && !f.Pointer; !isSet && (empty || value == nil) {
 			delete(tree, name)
 		}
 	}
 }
 
-func dropBelow(s *schema.Schema, value, said any) {
+// dropBelow is dropEmpty for the objects inside a value.
+func dropBelow(s *schema.Schema, value, given any) {
 	switch v := value.(type) {
 	case map[string]any:
-		there, _ := said.(map[string]any)
+		there, _ := given.(map[string]any)
 		dropEmpty(s, v, there)
 		if s.Values != nil {
 			for key, e := range v {
@@ -335,7 +347,7 @@ func dropBelow(s *schema.Schema, value, said any) {
 			}
 		}
 	case []any:
-		there, _ := said.([]any)
+		there, _ := given.([]any)
 		for i, e := range v {
 			if s.Items != nil && i < len(there) {
 				dropBelow(s.Items, e, there[i])

@@ -20,7 +20,7 @@ func converter(t testing.TB, p names.Profile, kinds ...*registry.Kind) *convert.
 	return c
 }
 
-// Boxes of two versions: they differ in a name and in the default of another field.
+// Two versions of a box. They differ in the name of a field and in the defaults of other fields.
 type (
 	box struct {
 		meta.TypeMeta   `json:",inline"`
@@ -87,50 +87,50 @@ func boxes() *registry.Kind {
 
 const closed = `{"apiVersion":"example.com/v1beta1","kind":"Box","metadata":{"name":"a"},"spec":{"size":3}}`
 
-func TestManifests(t *testing.T) {
+func TestManifestsConvertsDocuments(t *testing.T) {
 	c := converter(t, names.Orch, boxes())
 	for name, row := range map[string]struct{ in, to, out, fault string }{
-		"a default that differs is written out, one that does not is not": {
+		"only a default that differs is written": {
 			in:  closed,
 			to:  "example.com/v1",
 			out: `{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"a"},"spec":{"lid":"closed","width":3}}`,
 		},
-		"what is said stays": {
+		"set fields stay": {
 			in:  `{"apiVersion":"example.com/v1beta1","kind":"Box","metadata":{"name":"a","labels":{"x":"y"}},"spec":{"lid":"open","same":"s","given":{}}}`,
 			to:  "example.com/v1",
 			out: `{"apiVersion":"example.com/v1","kind":"Box","metadata":{"labels":{"x":"y"},"name":"a"},"spec":{"given":{},"lid":"open","same":"s"}}`,
 		},
-		"back": {
+		"to the older version": {
 			in:  "apiVersion: example.com/v1\nkind: Box\nmetadata:\n  name: a\nspec: {width: 1}\n",
 			to:  "example.com/v1beta1",
 			out: "apiVersion: example.com/v1beta1\nkind: Box\nmetadata:\n  name: a\nspec:\n  lid: open\n  size: 1\n",
 		},
-		"null, as templates leave it, stays": {
+		"null documents of templates stay": {
 			in:  "null\n---\napiVersion: example.com/v1\nkind: Box\nmetadata: {name: a}\nspec: {width: 1}\n---\nnull\n",
 			to:  "example.com/v1beta1",
 			out: "null\n---\napiVersion: example.com/v1beta1\nkind: Box\nmetadata:\n  name: a\nspec:\n  lid: open\n  size: 1\n---\nnull\n",
 		},
-		"no version: the preferred one": {
+		"the preferred version is the default": {
 			in:  "apiVersion: example.com/v1beta1\nkind: Box\nmetadata: {name: a}\nspec: {lid: open}\n",
 			out: "apiVersion: example.com/v1\nkind: Box\nmetadata:\n  name: a\nspec:\n  lid: open\n",
 		},
-		"other documents stay, and so do comments before those that do not": {
+		"other documents and comments stay": {
 			in: "# a pod\napiVersion: v1 # of today\nkind: Pod\nmetadata: {name: p}\n\n# the next\n---\n# a box\n\n" +
 				"apiVersion: example.com/v1beta1\nkind: Box # old\nmetadata: {name: a}\nspec: {lid: open}\n\n# end\n---\n# nothing\n",
 			to: "example.com/v1",
 			out: "# a pod\napiVersion: v1 # of today\nkind: Pod\nmetadata: {name: p}\n\n# the next\n---\n# a box\n\n" +
 				"apiVersion: example.com/v1\nkind: Box\nmetadata:\n  name: a\nspec:\n  lid: open\n# end\n---\n# nothing\n",
 		},
-		"all documents of a stream, JSON indented as it was": {
+		"a stream of JSON keeps its indentation": {
 			in: closed + "{\n\t\"kind\": \"Pod\"\n}" + "\n\n{\n \"apiVersion\": \"example.com/v1beta1\", \"kind\": \"Box\"\n}\n",
 			out: `{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"a"},"spec":{"lid":"closed","width":3}}` + "{\n\t\"kind\": \"Pod\"\n}" +
 				"\n\n{\n \"apiVersion\": \"example.com/v1\",\n \"kind\": \"Box\",\n \"spec\": {\n  \"lid\": \"closed\"\n }\n}\n",
 		},
-		"behind a separator": {
+		"on the line of the separator": {
 			in:  "--- {apiVersion: example.com/v1beta1, kind: Box, spec: {lid: open}}\n--- " + closed + "\n",
 			out: "---\napiVersion: example.com/v1\nkind: Box\nspec:\n  lid: open\n--- " + `{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"a"},"spec":{"lid":"closed","width":3}}` + "\n",
 		},
-		"a version that the kind of a document has not": {
+		"a version that only some kinds have": {
 			in:  "apiVersion: example.com/v1\nkind: Box\nmetadata:\n  name: a\n---\napiVersion: other.com/v1\nkind: Box",
 			to:  "other.com/v2",
 			out: "apiVersion: example.com/v1\nkind: Box\nmetadata:\n  name: a\n---\napiVersion: other.com/v2\nkind: Box\n",
@@ -139,27 +139,27 @@ func TestManifests(t *testing.T) {
 			in:  `{"apiVersion":"example.com/v1beta1","kind":"Box","spec":{"lid":"open","parts":[{"name":"a"},{"color":"red"},{"path":"/x"},{"path":"/y"}]}}`,
 			out: `{"apiVersion":"example.com/v1","kind":"Box","spec":{"lid":"open","parts":[{"color":"blue","name":"a"},{"color":"red"},{"color":"blue","path":"/x"},{"color":"blue","path":"/y"}]}}`,
 		},
-		"items": {
+		"items of a List": {
 			in:  `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"example.com/v1beta1","kind":"Box","metadata":{"name":"a"},"spec":{"lid":"open"}},{"apiVersion":"v1","kind":"Pod"}]}`,
 			to:  "example.com/v1",
 			out: `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"a"},"spec":{"lid":"open"}},{"apiVersion":"v1","kind":"Pod"}]}`,
 		},
-		"items that stay": {
+		"items without conversion": {
 			in:  `{ "apiVersion":"v1","kind":"List","items":[{"kind":"Pod","apiVersion":"v1"}]}`,
 			out: `{ "apiVersion":"v1","kind":"List","items":[{"kind":"Pod","apiVersion":"v1"}]}`,
 		},
-		"the list of a kind": {
+		"a list of a kind": {
 			in: `{"apiVersion":"example.com/v1beta1","kind":"BoxList","metadata":{"resourceVersion":"3"},"items":[{"metadata":{"name":"a"},"spec":{"size":3,"given":{}}},` + closed + `]}`,
 			out: `{"apiVersion":"example.com/v1","kind":"BoxList","metadata":{"resourceVersion":"3"},"items":[{"metadata":{"name":"a"},"spec":{"given":{},"lid":"closed","width":3}},` +
 				`{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"a"},"spec":{"lid":"closed","width":3}}]}`,
 		},
-		"nothing":             {in: "# nothing\n---\n", out: "# nothing\n---\n"},
-		"a misspelt version":  {in: closed, to: "exmaple.com/v1", fault: `there is no such version: no kind has exmaple.com/v1; did you mean "example.com/v1"?`},
-		"a misspelt field":    {in: `{"apiVersion":"example.com/v1beta1","kind":"Box","metadata":{"name":"a"},"spec":{"width":3}}`, to: "example.com/v1", fault: `unknown field "spec.width"`},
-		"a repeated key":      {in: "kind: a\nkind: b\n", fault: `document 1: line 2: key "kind" already set in map`},
-		"a type":              {in: `{"apiVersion":"example.com/v1beta1","kind":"Box","metadata":{"name":"a"},"spec":{"size":"x"}}`, to: "example.com/v1", fault: "cannot unmarshal string"},
-		"an item of no type":  {in: `{"apiVersion":"v1","kind":"List","items":[3]}`, to: "example.com/v1", fault: "items[0] is no object"},
-		"what is no manifest": {in: "- a\n", fault: "document 1"},
+		"empty":                     {in: "# nothing\n---\n", out: "# nothing\n---\n"},
+		"a misspelt version":        {in: closed, to: "exmaple.com/v1", fault: `unknown version: no kind has the version exmaple.com/v1; did you mean "example.com/v1"?`},
+		"a misspelt field":          {in: `{"apiVersion":"example.com/v1beta1","kind":"Box","metadata":{"name":"a"},"spec":{"width":3}}`, to: "example.com/v1", fault: `unknown field "spec.width"`},
+		"a repeated key":            {in: "kind: a\nkind: b\n", fault: `document 1: line 2: key "kind" already set in map`},
+		"a value of the wrong type": {in: `{"apiVersion":"example.com/v1beta1","kind":"Box","metadata":{"name":"a"},"spec":{"size":"x"}}`, to: "example.com/v1", fault: "cannot unmarshal string"},
+		"an item that is no object": {in: `{"apiVersion":"v1","kind":"List","items":[3]}`, to: "example.com/v1", fault: "items[0] is not an object"},
+		"not a manifest":            {in: "- a\n", fault: "document 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := c
@@ -177,7 +177,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// otherBoxes have a newer version of the same shape, in a group of their own.
+// otherBoxes returns a kind with two versions of the same shape in another group.
 func otherBoxes() *registry.Kind {
 	return registry.Of(registry.Definition[oldBox]{Group: "other.com", Version: "v2", Kind: "Box", Plural: "boxes", Versions: []registry.VersionOf[oldBox]{
 		registry.Spoke[oldBox, oldBox]{
@@ -188,14 +188,14 @@ func otherBoxes() *registry.Kind {
 	}})
 }
 
-// TestNewTellsFaults of kinds.
-func TestNewTellsFaults(t *testing.T) {
+// TestNewReportsInvalidKinds checks that New returns the errors of the kinds.
+func TestNewReportsInvalidKinds(t *testing.T) {
 	_, err := convert.New(names.Orch, registry.Of(registry.Definition[box]{Group: "example.com", Version: "V1"}))
 	require.Error(t, err)
 }
 
-// TestManifestsOfOneForm: all documents come in the form that is asked for.
-func TestManifestsOfOneForm(t *testing.T) {
+// TestManifestsInForm checks that all documents are written in the format Form.
+func TestManifestsInForm(t *testing.T) {
 	c := converter(t, names.Orch, boxes())
 	const in = "# c\n" + closed + `{"kind":"a"}` + "\n---\n# d\nkind: b\n"
 	for form, want := range map[string]string{
@@ -211,11 +211,12 @@ func TestManifestsOfOneForm(t *testing.T) {
 	}
 	c.Form = "xml"
 	_, _, err := c.Manifests(t.Context(), nil, "")
-	require.ErrorContains(t, err, `"xml" is neither yaml nor json`)
+	require.ErrorContains(t, err, `must be yaml, json or empty, not "xml"`)
 }
 
-// TestWarnings of what servers do not take in the new version.
-func TestWarnings(t *testing.T) {
+// TestManifestsWarnsOfRejection checks the warnings about objects that a server would reject in the
+// new version.
+func TestManifestsWarnsOfRejection(t *testing.T) {
 	c := converter(t, names.Kubernetes, append(builtin.Kinds(), boxes())...)
 	const box = `{"apiVersion":"example.com/v1beta1","kind":"Box","metadata":{"name":"a"},"spec":{"size":30}}`
 	for in, want := range map[string][]string{
@@ -224,7 +225,7 @@ func TestWarnings(t *testing.T) {
 			`document 2: items[1]: Box "a": spec.width: Invalid value: 30: must be less than or equal to 10`},
 		`{"apiVersion":"example.com/v1","kind":"Box","spec":{"width":30}}`: nil, // nothing was converted
 		`{"apiVersion":"example.com/v1beta1","kind":"Box"}`:                {`document 1: Box "": metadata.name: Required value: name or generateName is required`},
-		`{"apiVersion":"apps/v1beta9","kind":"Deployment"}`:                {`document 1: Deployment "": it stays as it is: the kind has no apps/v1beta9; did you mean "apps/v1beta1"?`},
+		`{"apiVersion":"apps/v1beta9","kind":"Deployment"}`:                {`document 1: Deployment "": not converted: the kind has no version apps/v1beta9; did you mean "apps/v1beta1"?`},
 		`{"apiVersion":"unknown.com/v1","kind":"Deployment"}`:              nil,
 		"apiVersion: networking.k8s.io/v1beta1\nkind: Ingress\nmetadata: {generateName: i-}\nspec:\n  rules:\n  - http: {paths: [{backend: {serviceName: x, servicePort: 80}, pathType: Prefix}]}\n": {
 			`document 1: Ingress "": spec.rules[0].http.paths[0].path: Invalid value: "": must be an absolute path`},
@@ -235,9 +236,9 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestEmptyIsKept: what a manifest says stays, though it is empty: here it is what says that
-// all pods are meant.
-func TestEmptyIsKept(t *testing.T) {
+// TestEmptyStructIsKept checks that an empty struct of the manifest is kept: here it selects all
+// pods.
+func TestEmptyStructIsKept(t *testing.T) {
 	c := converter(t, names.Kubernetes, builtin.Kinds()...)
 	const in = "apiVersion: extensions/v1beta1\nkind: NetworkPolicy\nmetadata: {name: deny-all}\nspec: {podSelector: {}}\n"
 	out, _, err := c.Manifests(t.Context(), []byte(in), "networking.k8s.io/v1")
@@ -245,8 +246,9 @@ func TestEmptyIsKept(t *testing.T) {
 	assert.Equal(t, "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n  name: deny-all\nspec:\n  podSelector: {}\n", string(out))
 }
 
-// TestNoNulls: what Go writes as null is left out; some clients take it for a fault.
-func TestNoNulls(t *testing.T) {
+// TestNullsAreDropped checks that the null of an unset Go slice is dropped, because some clients
+// reject it.
+func TestNullsAreDropped(t *testing.T) {
 	c := converter(t, names.Kubernetes, builtin.Kinds()...)
 	const in = "apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\nmetadata: {name: e}\naddressType: IPv4\nendpoints: [{addresses: [1.2.3.4]}]\n"
 	out, _, err := c.Manifests(t.Context(), []byte(in), "discovery.k8s.io/v1")
@@ -268,6 +270,6 @@ func FuzzManifests(f *testing.F) {
 		}
 		again, _, err := c.Manifests(t.Context(), out, to)
 		require.NoError(t, err, "%s", out)
-		require.Equal(t, string(out), string(again), "what is converted stays")
+		require.Equal(t, string(out), string(again), "converting again changes nothing")
 	})
 }

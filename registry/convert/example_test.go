@@ -24,7 +24,7 @@ spec:
   targetCPUUtilizationPercentage: 50
 `
 
-// A manifest of an older version becomes one of the newer.
+// Manifests converts a manifest of an older version to a newer version.
 func ExampleConverter_Manifests() {
 	c, err := convert.New(names.Kubernetes, builtin.Kinds()...)
 	if err != nil {
@@ -54,7 +54,7 @@ func ExampleConverter_Manifests() {
 	//  [] <nil>
 }
 
-// What a kind has no version for is an error.
+// Object returns an error if the kind does not have the version.
 func ExampleConverter_Object() {
 	c, err := convert.New(names.Orch, builtin.Kinds()...)
 	if err != nil {
@@ -64,5 +64,5 @@ func ExampleConverter_Object() {
 	pod := meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}})
 	_, err = c.Object(context.Background(), pod, "autoscaling/v2")
 	fmt.Println(errors.Is(err, convert.ErrVersion), err)
-	// Output: true there is no such version: Pod of v1 in autoscaling/v2
+	// Output: true unknown version: Pod of v1 has no version autoscaling/v2
 }

@@ -13,16 +13,17 @@ import (
 	"orch.io/controlplane/internal/manifests"
 )
 
-// Manifests is Object for the documents of a file, YAML or JSON. A document of which nothing
-// is to be converted, and one whose kind has no such version, stays as it is to the byte;
-// those that are converted keep the comments before them and their form, JSON or YAML.
-// Warnings tell what a server would not take of the objects in their new versions, and which objects
-// are of versions that their kinds do not have.
+// Manifests converts the documents of a YAML or JSON file, see Object. A document that needs no
+// conversion, or whose kind does not have apiVersion, is returned byte for byte. Converted
+// documents keep the comments before them, and their format unless c.Form is set.
+//
+// Each warning names an object that a server would reject in its new version and the reason, or an
+// object whose version its kind does not have.
 func (c *Converter) Manifests(ctx context.Context, data []byte, apiVersion string) (out []byte, warnings []string, err error) {
 	if c.Form != "" && c.Form != "yaml" && c.Form != "json" {
-		return nil, nil, fmt.Errorf("the form %q is neither yaml nor json", c.Form)
+		return nil, nil, fmt.Errorf("the format must be yaml, json or empty, not %q", c.Form)
 	}
-	if err := c.known(apiVersion); err != nil {
+	if err := c.checkVersion(apiVersion); err != nil {
 		return nil, nil, err
 	}
 	docs, rest, err := manifests.Documents(data)
@@ -53,7 +54,7 @@ func (c *Converter) Manifests(ctx context.Context, data []byte, apiVersion strin
 // writer writes the documents of a file.
 type writer struct {
 	out  bytes.Buffer
-	form string // that all shall have
+	form string // format of all documents; empty: that of each document
 }
 
 func (w *writer) write(d manifests.Document, obj *meta.Object) (err error) {
@@ -75,8 +76,8 @@ func (w *writer) write(d manifests.Document, obj *meta.Object) (err error) {
 	return nil
 }
 
-// head returns what stands before a document that is written in YAML: what stood there,
-// with a separator on its own line, and one if JSON needed none.
+// head returns the text before a document that is written in YAML. It ends with a separator on a
+// line of its own; a separator is added if the document was JSON, which needs none.
 func (w *writer) head(d manifests.Document) []byte {
 	if trimmed := bytes.TrimRight(d.Head, " \t"); bytes.HasSuffix(trimmed, []byte("---")) {
 		return append(bytes.Clone(trimmed), '\n')
@@ -87,7 +88,7 @@ func (w *writer) head(d manifests.Document) []byte {
 	return []byte("---\n")
 }
 
-// encode returns an object as a document, JSON indented as it was.
+// encode returns an object in JSON or YAML. JSON is indented like the original document.
 func encode(d manifests.Document, obj *meta.Object, asJSON bool) ([]byte, error) {
 	text := codec.EncodeJSON(nil, obj.Tree())
 	if !asJSON {

@@ -9,9 +9,9 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// difference returns the path of the first value in which two trees differ, and both
-// as text.
-func difference(path string, a, b any) (at, was, is string, differ bool) {
+// difference returns the path of the first value in which two trees differ, and both values as
+// text.
+func difference(path string, a, b any) (at, want, got string, differ bool) {
 	if meta.Equal(a, b) {
 		return "", "", "", false
 	}
@@ -23,15 +23,16 @@ func difference(path string, a, b any) (at, was, is string, differ bool) {
 	case []any:
 		y, ok := b.([]any)
 		for i := 0; ok && i < min(len(x), len(y)); i++ {
-			if at, was, is, differ = difference(fmt.Sprintf("%s[%d]", path, i), x[i], y[i]); differ {
-				return at, was, is, true
+			if at, want, got, differ = difference(fmt.Sprintf("%s[%d]", path, i), x[i], y[i]); differ {
+				return at, want, got, true
 			}
 		}
 	}
 	return path, text(a), text(b), true
 }
 
-func fieldDifference(path string, a, b map[string]any) (at, was, is string, differ bool) {
+// fieldDifference is difference for two objects.
+func fieldDifference(path string, a, b map[string]any) (at, want, got string, differ bool) {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -47,13 +48,14 @@ func fieldDifference(path string, a, b map[string]any) (at, was, is string, diff
 		case !inB:
 			return below, text(x), "unset", true
 		}
-		if at, was, is, differ = difference(below, x, y); differ {
-			return at, was, is, true
+		if at, want, got, differ = difference(below, x, y); differ {
+			return at, want, got, true
 		}
 	}
 	return "", "", "", false
 }
 
+// text returns a value as JSON, truncated.
 func text(v any) string {
 	const most = 200
 	s := string(codec.EncodeValue(nil, v))

@@ -9,16 +9,16 @@ import (
 	"orch.io/controlplane/registry/registrytest"
 )
 
-// The test of a kind is one line. Here not every lamp can be read in version v1.
+// The test of a kind is one call. In this example, some lamps cannot be converted to v1.
 func ExampleRoundTrip() {
 	lamps := lamps(toHub, func(in *Lamp, out *LampV1) error {
 		if in.Spec.Color != "" {
-			return errors.New("spec.color: v1 knows no colors")
+			return errors.New("spec.color: v1 has no colors")
 		}
 		return fromHub(in, out)
 	})
 	registrytest.RoundTrip(&printing{}, registry.Of(lamps))
-	// Output: Lamp.example.com, version v2, seed 0: lamps.example.com "seed-0" of version example.com/v2 cannot be converted to example.com/v1: spec.color: v1 knows no colors
+	// Output: Lamp.example.com, version v2, seed 0: lamps.example.com "seed-0" of version example.com/v2 cannot be converted to example.com/v1: spec.color: v1 has no colors
 }
 
 // printing is a test that prints its failures.

@@ -12,14 +12,15 @@ import (
 	"orch.io/controlplane/internal/resource"
 )
 
-// maker makes objects, the same ones of a version and a seed at every run.
+// maker makes objects. For a version and a seed it always makes the same object.
 type maker struct {
 	generators []Generator
-	used       []bool // by the index of generators
+	used       []bool // whether each generator was used, by its index
 }
 
-// object makes an object of a version: what its schema says of single values holds, in
-// canonical form. What values have to do with each other need not.
+// object makes an object of a version in canonical form. Each value satisfies the rules of the
+// schema for single values; rules between values may be broken. Seed 0 sets all fields, seed 1 only
+// the required fields.
 func (m *maker) object(v *resource.Version, seed uint64) (*meta.Object, error) {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, seed)), maker: m, often: 0.5, left: size}
 	switch seed {
@@ -56,20 +57,20 @@ func (m *maker) object(v *resource.Version, seed uint64) (*meta.Object, error) {
 type generator struct {
 	*rand.Rand
 	*maker
-	often float64 // of the fields that need not be set, how many are
-	left  int     // values that may still be made beside those that must be
-	path  []step  // to the field that is made
-	err   error   // the first value that could not be made
+	often float64 // the probability with which an optional field is set
+	left  int     // number of optional values that may still be made
+	path  []step  // the fields that lead to the current value
+	err   error   // the error of the first value that could not be made
 }
 
-// size is how many values an object has, about; one with every field has ten times as
-// many.
+// size is the approximate number of values of an object. The object with all fields has up to ten
+// times as many.
 const size = 300
 
-// deepest is how far types that contain themselves are followed.
+// deepest limits the depth of objects whose types contain themselves.
 const deepest = 16
 
-// field sets a field of a struct, or leaves it out.
+// field sets a field of a struct or leaves it out.
 func (g *generator) field(tree map[string]any, s *schema.Struct, f *schema.Field) {
 	if !needed(s, f) && (g.left <= 0 || g.Float64() >= g.often) || len(g.path) >= deepest {
 		return
@@ -77,8 +78,8 @@ func (g *generator) field(tree map[string]any, s *schema.Struct, f *schema.Field
 	g.set(tree, s, f)
 }
 
-// needed reports whether a field must be there: because the schema says so, or because
-// Go always writes it, and what it would write may break a rule.
+// needed reports whether a field must be set, because it is required, or because the Go encoding
+// always writes it and the zero value may break a rule.
 func needed(s *schema.Struct, f *schema.Field) bool {
 	if f.Required || s.Go == nil || f.Pointer || f.OmitEmpty || f.OmitZero {
 		return f.Required
@@ -102,14 +103,14 @@ func (g *generator) set(tree map[string]any, s *schema.Struct, f *schema.Field) 
 		if !f.Required || f.Pointer || !isZero(tree[f.Name]) {
 			return
 		}
-		g.left = max(g.left, 2) // the list and an item, if that was why there is none
+		g.left = max(g.left, 2) // allow a list with one item, in case the limit made the value empty
 	}
 }
 
-// attempts is how often a value is made anew that breaks a rule.
+// attempts limits how often a value that breaks a rule is made again.
 const attempts = 100
 
-// isZero reports whether a required field of a Go struct may not have the value.
+// isZero reports whether v is the zero value, which a required field of a Go struct must not have.
 func isZero(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -120,7 +121,7 @@ func isZero(v any) bool {
 	return v == nil || reflect.ValueOf(v).IsZero()
 }
 
-// target returns what a type points to, or the type.
+// target returns t without pointers.
 func target(t reflect.Type) reflect.Type {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -128,8 +129,7 @@ func target(t reflect.Type) reflect.Type {
 	return t
 }
 
-// element returns the type of the items of a list or the values of a map, nil where
-// there is none.
+// element returns the type of the items of a list or the values of a map, or nil if t is neither.
 func element(t reflect.Type) reflect.Type {
 	if t == nil {
 		return nil
@@ -141,7 +141,7 @@ func element(t reflect.Type) reflect.Type {
 	return nil
 }
 
-// value makes a value of a schema, which is of a Go type, or of nil, none.
+// value makes a value of a schema. t is its Go type, or nil if there is none.
 func (g *generator) value(s *schema.Schema, t reflect.Type) any {
 	g.left--
 	for i, own := range g.generators {
@@ -177,12 +177,13 @@ func (g *generator) value(s *schema.Schema, t reflect.Type) any {
 	return map[string]any{"any": g.word()}
 }
 
-// typeOf reports whether a field says of which kind the object is that a struct stands
-// for. Protobuf leaves that out: who has it inside of another object knows it.
+// typeOf reports whether f belongs to the embedded TypeMeta of a struct. The protobuf encoding of
+// an embedded object omits the type, which its container determines.
 func typeOf(s *schema.Struct, f *schema.Field) bool {
 	return s.Go != nil && len(f.Index) > 1 && s.Go.Field(f.Index[0]).Type == reflect.TypeFor[meta.TypeMeta]()
 }
 
+// object makes an object or a map.
 func (g *generator) object(s *schema.Schema, t reflect.Type) any {
 	tree := map[string]any{}
 	if s.Format == "label-selector" {
@@ -198,7 +199,7 @@ func (g *generator) object(s *schema.Schema, t reflect.Type) any {
 			if typeOf(s.Struct, f) {
 				continue
 			}
-			if slices.Contains(s.Required, f.Name) { // of the value here, not of the struct anywhere
+			if slices.Contains(s.Required, f.Name) { // required here, though not wherever the struct is used
 				g.set(tree, s.Struct, f)
 				continue
 			}
@@ -221,7 +222,7 @@ func (g *generator) object(s *schema.Schema, t reflect.Type) any {
 	return tree
 }
 
-// length is how many items a list or a map has at least, and how many it gets.
+// length returns the minimum number of items of a list or map, and the number to make.
 func (g *generator) length(low, high *int64) (least, wanted int) {
 	if low != nil {
 		least = int(*low)
@@ -235,6 +236,7 @@ func (g *generator) length(low, high *int64) (least, wanted int) {
 	return least, max(least, wanted)
 }
 
+// list makes a list.
 func (g *generator) list(s *schema.Schema, t reflect.Type) any {
 	list := []any{}
 	seen := map[string]bool{}
@@ -254,7 +256,8 @@ func (g *generator) list(s *schema.Schema, t reflect.Type) any {
 	return list
 }
 
-// key returns what an item of a list differs in from the others.
+// key returns the value by which an item differs from the other items of its list. It sets missing
+// key fields.
 func (g *generator) key(s *schema.Schema, item any) any {
 	fields, ok := item.(map[string]any)
 	if !ok || s.ListType != "map" || s.Items.Struct == nil {
@@ -272,7 +275,7 @@ func (g *generator) key(s *schema.Schema, item any) any {
 	return values
 }
 
-// must keeps what could not be made.
+// must records an error if a value could not be made.
 func (g *generator) must(made bool, format string, args ...any) {
 	if made || g.err != nil {
 		return

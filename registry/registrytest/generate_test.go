@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/registry/builtin"
 )
 
-// rules has a field for each rule that a tag can say of one value.
+// rules has a field for each schema rule about a single value.
 type rules struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -86,9 +86,9 @@ type rules struct {
 	Card      string              `json:"card,omitempty" schema:"format=creditcard"`
 }
 
-// TestObjectsKeepTheirSchemas: what tags and definitions say of a value holds for those
-// that are made.
-func TestObjectsKeepTheirSchemas(t *testing.T) {
+// TestMadeObjectsSatisfySchema checks that the objects that are made satisfy the rules of tags and
+// definitions about single values.
+func TestMadeObjectsSatisfySchema(t *testing.T) {
 	kinds := append(builtin.Kinds(), registry.Of(registry.Definition[rules]{Group: "example.com", Version: "v1", Kind: "Rule"}))
 	for _, k := range kinds {
 		typ, err := resource.Compile(k, names.Orch)
@@ -97,13 +97,13 @@ func TestObjectsKeepTheirSchemas(t *testing.T) {
 			if v.Schema() == nil {
 				continue
 			}
-			told := map[string]bool{}
+			reported := map[string]bool{}
 			for seed := range uint64(30) {
 				obj, err := (&maker{}).object(v, seed)
 				require.NoError(t, err, "%s %s", k.Kind, v.Name)
 				for _, c := range v.Schema().Validate(obj.Tree(), nil) {
-					if !told[c.Message] {
-						told[c.Message] = true
+					if !reported[c.Message] {
+						reported[c.Message] = true
 						t.Errorf("%s %s, seed %d: %s: %s", k.Kind, v.Name, seed, c.Field, c.Message)
 					}
 				}
@@ -112,8 +112,9 @@ func TestObjectsKeepTheirSchemas(t *testing.T) {
 	}
 }
 
-// TestImpossibleValue: a value that cannot be made is told with its field.
-func TestImpossibleValue(t *testing.T) {
+// TestImpossibleValueNamesField checks that the error for a value that cannot be made names the
+// field.
+func TestImpossibleValueNamesField(t *testing.T) {
 	type impossible struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
@@ -125,5 +126,5 @@ func TestImpossibleValue(t *testing.T) {
 	typ, err := resource.Compile(k, names.Orch)
 	require.NoError(t, err)
 	_, err = (&maker{}).object(typ.Hub, 0)
-	assert.ErrorContains(t, err, `["spec" "text"]: found no text with the pattern "a\\bb"`)
+	assert.ErrorContains(t, err, `["spec" "text"]: found no text of the required length with the pattern "a\\bb"`)
 }

@@ -13,40 +13,39 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Options say how objects are made. The zero value makes them of their schemas alone:
-// of its types, formats, patterns, enums, bounds and lengths.
+// Options configure how RoundTrip makes objects. The zero value uses only the schemas: types,
+// formats, patterns, enums, bounds and lengths.
 type Options struct {
-	// Generators make the values that schemas do not say enough of, such as texts
-	// that ToHub parses. The first that fits a field is asked.
+	// Generators make values that the schemas do not describe sufficiently, such as strings that
+	// ToHub parses. For each field, the first matching generator is used.
 	Generators []Generator
 
-	// Seeds are those of the objects that are made, one object of each version for
-	// each; by default they are 0, which sets every field, 1, which sets none that
-	// need not be, and 98 more.
+	// Seeds are the seeds of the objects; one object of each version is made for each. The default
+	// is 0 to 99, where 0 sets every field and 1 only the required fields.
 	Seeds []uint64
 }
 
-// Generator makes values, see ForType and ForField.
+// Generator makes values for RoundTrip. Create it with ForType or ForField.
 type Generator struct {
-	goType reflect.Type // of the value, or the struct that path begins in
-	path   []string     // nil: of a type
+	goType reflect.Type // the type of the value, or the struct in which path starts
+	path   []string     // nil: the generator is for a type
 	make   func(*rand.Rand) any
 }
 
-// ForType makes the values of a Go type wherever fields, items of lists or values of
-// maps have it, or point to it. They are written in JSON as the type is.
+// ForType returns a Generator for all fields, list items and map values of type T or a pointer to
+// T. The values are encoded as JSON.
 func ForType[T any](make func(*rand.Rand) T) Generator {
 	return Generator{goType: reflect.TypeFor[T](), make: func(r *rand.Rand) any { return make(r) }}
 }
 
-// ForField makes the values of a field, by its path on the wire, such as spec.size,
-// from a struct S on: the struct of a version or one in it. A path leads through lists
-// and maps by the fields of their items alone.
+// ForField returns a Generator for the field at a path of JSON names, such as spec.size, that
+// starts in the struct S: the struct of a version or a struct inside it. In a path, lists and maps
+// are skipped; it continues with the fields of their items.
 func ForField[S, T any](path string, make func(*rand.Rand) T) Generator {
 	return Generator{goType: reflect.TypeFor[S](), path: strings.Split(path, "."), make: func(r *rand.Rand) any { return make(r) }}
 }
 
-// String says what values it is for.
+// String describes the values that the generator makes.
 func (g Generator) String() string {
 	if g.path == nil {
 		return fmt.Sprintf("the generator of %s", g.goType)
@@ -54,8 +53,8 @@ func (g Generator) String() string {
 	return fmt.Sprintf("the generator of %s of %s", strings.Join(g.path, "."), g.goType)
 }
 
-// fits reports whether it makes the value at the end of a path, of a Go type, nil where
-// there is none.
+// fits reports whether the generator makes the value at the end of path. t is the Go type of the
+// value, or nil.
 func (g Generator) fits(path []step, t reflect.Type) bool {
 	if g.path == nil {
 		return t == g.goType
@@ -65,14 +64,14 @@ func (g Generator) fits(path []step, t reflect.Type) bool {
 		slices.EqualFunc(g.path, path[from:], func(name string, s step) bool { return name == s.name })
 }
 
-// step is one on the way to a value: a field of a Go struct.
+// step is a field on the path to a value.
 type step struct {
-	of    reflect.Type // nil: of no Go struct
+	of    reflect.Type // the struct; nil if it is not a Go struct
 	name  string
-	value reflect.Type // of the field, not of what it holds
+	value reflect.Type // the type of the field, without pointers
 }
 
-// value returns a value that it makes, as JSON has it.
+// value returns a generated value as decoded JSON.
 func (g Generator) value(r *rand.Rand) (any, error) {
 	text, err := json.Marshal(g.make(r))
 	if err != nil {
@@ -82,8 +81,8 @@ func (g Generator) value(r *rand.Rand) (any, error) {
 	return v, err
 }
 
-// RoundTrip is what the function of that name is, with these options. A generator
-// that no object needs fails the test, if Seeds are not given.
+// RoundTrip runs the function RoundTrip with these options. If Seeds is empty, a generator that no
+// object uses fails the test.
 func (o Options) RoundTrip(t testing.TB, kinds ...*registry.Kind) {
 	t.Helper()
 	m := &maker{generators: o.Generators, used: make([]bool, len(o.Generators))}
@@ -100,7 +99,7 @@ func (o Options) RoundTrip(t testing.TB, kinds ...*registry.Kind) {
 	}
 	for i, g := range o.Generators {
 		if len(o.Seeds) == 0 && !m.used[i] {
-			t.Errorf("%v is of no field of the kinds", g)
+			t.Errorf("%v matches no field of the kinds", g)
 		}
 	}
 }

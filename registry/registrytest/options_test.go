@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/registry/registrytest"
 )
 
-// Disk is the hub, v2; v1 writes as text what v2 has numbers for.
+// Disk is the hub, v2. It has numbers where v1 has strings.
 type Disk struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -47,7 +47,7 @@ type MirrorV1 struct {
 	Size string `json:"size,omitempty"`
 }
 
-// Class is an enum that only code knows.
+// Class is an enum that its schema does not describe.
 type Class string
 
 var classes = []Class{"", "slow", "fast"}
@@ -84,7 +84,7 @@ func diskToHub(in *DiskV1, out *Disk) (err error) {
 		}
 	}
 	if classes[out.Spec.Class] != in.Spec.Class {
-		return fmt.Errorf("there is no class %q", in.Spec.Class)
+		return fmt.Errorf("unknown class %q", in.Spec.Class)
 	}
 	for _, m := range in.Spec.Mirrors {
 		bytes, err := bytesOf(m.Size)
@@ -102,7 +102,7 @@ func diskFromHub(in *Disk, out *DiskV1) error {
 		out.Spec.Flush = (time.Duration(in.Spec.Seconds) * time.Second).String()
 	}
 	if in.Spec.Class < 0 || in.Spec.Class >= len(classes) {
-		return fmt.Errorf("there is no class %d", in.Spec.Class)
+		return fmt.Errorf("unknown class %d", in.Spec.Class)
 	}
 	out.Spec.Class = classes[in.Spec.Class]
 	for _, m := range in.Spec.Mirrors {
@@ -117,7 +117,7 @@ var disks = registry.Definition[Disk]{Group: "example.com", Version: "v2", Versi
 
 func makeSize(r *rand.Rand) string { return fmt.Sprintf("%dMi", 1+2*r.IntN(500)) }
 
-// Texts that ToHub reads are made by generators, of a type or of a field.
+// Generators, for a type or for a field, make the strings that ToHub parses.
 func ExampleOptions() {
 	registrytest.Options{Generators: []registrytest.Generator{
 		registrytest.ForType(func(r *rand.Rand) Class { return classes[r.IntN(len(classes))] }),
@@ -128,14 +128,15 @@ func ExampleOptions() {
 		registrytest.ForField[MirrorV1]("size", makeSize),
 		registrytest.ForField[Disk]("spec.class", func(r *rand.Rand) int { return r.IntN(len(classes)) }),
 	}}.RoundTrip(&printing{}, registry.Of(disks))
-	registrytest.RoundTrip(&printing{}, registry.Of(disks)) // by the schemas alone
+	registrytest.RoundTrip(&printing{}, registry.Of(disks)) // without generators
 	// Output:
-	// Disk.example.com, version v2, seed 0: disks.example.com "seed-0" of version example.com/v2 cannot be converted to example.com/v1: there is no class -847
-	// Disk.example.com, version v1: ToHub refuses 86 of 100 objects, see Options.Generators; the last: disks.example.com "seed-99" of version example.com/v1 cannot be converted to example.com/v2: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
+	// Disk.example.com, version v2, seed 0: disks.example.com "seed-0" of version example.com/v2 cannot be converted to example.com/v1: unknown class -847
+	// Disk.example.com, version v1: ToHub rejects 86 of 100 objects, see Options.Generators; the last: disks.example.com "seed-99" of version example.com/v1 cannot be converted to example.com/v2: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
 }
 
-// TestGenerators: a generator is for what it says, and one that is for nothing is told.
-func TestGenerators(t *testing.T) {
+// TestGeneratorsMatchFields checks which values a generator makes, and that a generator without a
+// matching field fails the test.
+func TestGeneratorsMatchFields(t *testing.T) {
 	run := func(generators ...registrytest.Generator) string {
 		r := &recorder{TB: t}
 		registrytest.Options{Generators: generators}.RoundTrip(r, registry.Of(disks))
@@ -146,16 +147,16 @@ func TestGenerators(t *testing.T) {
 		generator registrytest.Generator
 		want      string
 	}{
-		"no field":       {registrytest.ForField[DiskV1]("spec.sizes", makeSize), "the generator of spec.sizes of registrytest_test.DiskV1 is of no field of the kinds"},
-		"another struct": {registrytest.ForField[Lamp]("spec.size", makeSize), "of no field"},
-		"no type":        {registrytest.ForType(func(*rand.Rand) time.Month { return 1 }), "the generator of time.Month is of no field of the kinds"},
-		"through lists":  {registrytest.ForField[Disk]("spec.mirrors.bytes", good), ""},
-		"of the end":     {registrytest.ForField[MirrorV2]("bytes", good), ""},
-		"no JSON":        {registrytest.ForField[DiskV1]("spec.size", func(*rand.Rand) any { return func() {} }), "the generator of spec.size of registrytest_test.DiskV1: json: unsupported type"},
-		"another form":   {registrytest.ForField[DiskV1]("spec.size", func(*rand.Rand) bool { return true }), "making an object: "},
+		"unknown field":         {registrytest.ForField[DiskV1]("spec.sizes", makeSize), "the generator of spec.sizes of registrytest_test.DiskV1 matches no field of the kinds"},
+		"another struct":        {registrytest.ForField[Lamp]("spec.size", makeSize), "matches no field"},
+		"unused type":           {registrytest.ForType(func(*rand.Rand) time.Month { return 1 }), "the generator of time.Month matches no field of the kinds"},
+		"through lists":         {registrytest.ForField[Disk]("spec.mirrors.bytes", good), ""},
+		"innermost struct":      {registrytest.ForField[MirrorV2]("bytes", good), ""},
+		"value without JSON":    {registrytest.ForField[DiskV1]("spec.size", func(*rand.Rand) any { return func() {} }), "the generator of spec.size of registrytest_test.DiskV1: json: unsupported type"},
+		"value of another type": {registrytest.ForField[DiskV1]("spec.size", func(*rand.Rand) bool { return true }), "making an object: "},
 	} {
 		if got := run(c.generator); c.want == "" {
-			assert.NotContains(t, got, "of no field", name)
+			assert.NotContains(t, got, "matches no field", name)
 		} else {
 			assert.Contains(t, got, c.want, name)
 		}

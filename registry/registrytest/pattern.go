@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// matching returns what makes a text that matches a pattern, the empty text if it finds
-// none. Where the pattern also asks for what stands around a part of it, as \b does,
-// that is left to chance; what may be repeated without bound is so more often at later
-// tries.
+// matching returns a function that makes a string that matches a pattern, or "" if it finds none.
+// Context assertions such as \b are satisfied only by chance. Later tries repeat unbounded parts
+// more often.
 func (g *generator) matching(pattern string) func(try int) string {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return func(int) string { return "" } // schemas have none such
+		return func(int) string { return "" } // schemas contain only valid patterns
 	}
 	re := regexp.MustCompile(pattern)
 	return func(try int) string {
@@ -26,8 +25,8 @@ func (g *generator) matching(pattern string) func(try int) string {
 	}
 }
 
-// expression writes a text of an expression. What may be repeated without bound is there
-// beyond what it must be as often as extra says, at most.
+// expression appends a string that matches e. Unbounded repetitions occur at most extra times more
+// than necessary.
 func (g *generator) expression(b *strings.Builder, e *syntax.Regexp, extra int) {
 	least, most := 1, 1
 	switch e.Op {
@@ -62,8 +61,8 @@ func (g *generator) expression(b *strings.Builder, e *syntax.Regexp, extra int) 
 	}
 }
 
-// letter picks a character of a class, one that can be read if there is one. Ranges are
-// pairs of their first and last.
+// letter returns a character of a class, preferably a printable ASCII character. ranges are pairs
+// of first and last characters.
 func (g *generator) letter(ranges []rune) rune {
 	var readable []rune
 	for i := 0; i+1 < len(ranges); i += 2 {

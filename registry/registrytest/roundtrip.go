@@ -1,9 +1,9 @@
-// Package registrytest proves that objects of a kind come back as they were: from
-// JSON, from protobuf, and from every version through the hub.
+// Package registrytest checks that objects of a kind survive round trips: through JSON, through
+// protobuf, and from each version through the hub.
 //
 //	func TestWidgets(t *testing.T) { registrytest.RoundTrip(t, registry.Of(widgets)) }
 //
-// Options give generators for values that schemas do not say enough of.
+// Options add generators for values that the schemas do not describe sufficiently.
 package registrytest
 
 import (
@@ -20,27 +20,29 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// defaultSeeds is how many objects of each version are made.
+// defaultSeeds is the number of objects that are made of each version.
 const defaultSeeds = 100
 
-// RoundTrip makes objects of every version of the kinds, of their schemas alone (see
-// Options) and the same ones at every run, and checks of each that
+// RoundTrip makes objects of every version of the kinds from their schemas (see Options) and checks
+// that
 //
-//   - it is the same after JSON and, if the kind has field numbers, after protobuf,
-//   - defaults that were filled in once change nothing the next time,
-//   - a conversion does not change what it converts,
-//   - an object of a spoke is the same after it was one of the hub,
-//   - an object of the hub that a client of a spoke writes as he read it is the same,
-//   - and what such a client writes instead is what he reads then.
+//   - an object is unchanged by encoding and decoding as JSON, and as protobuf if the kind has field
+//     numbers,
+//   - setting defaults a second time changes nothing,
+//   - a conversion does not modify its argument,
+//   - an object of a spoke is unchanged by conversion to the hub and back,
+//   - an object of the hub is unchanged if a client of a spoke writes it as read,
+//   - a client of a spoke that writes another object reads that object back.
 //
-// A failure names the kind, the version, the seed and the first field that differs;
-// Options repeat it, with that seed. An object of a spoke that ToHub refuses with an
-// error is passed over, unless it refuses more than half of them.
+// Each run makes the same objects. A failure names the kind, the version, the seed and the first
+// field that differs; run Options with that seed to repeat it. Objects of a spoke for which ToHub
+// returns an error are skipped, unless these are more than half of the objects.
 func RoundTrip(t testing.TB, kinds ...*registry.Kind) {
 	t.Helper()
 	Options{}.RoundTrip(t, kinds...)
 }
 
+// compile returns the type of a kind, or reports its errors and returns nil.
 func compile(t testing.TB, k *registry.Kind) *resource.Type {
 	t.Helper()
 	typ, err := resource.Compile(k, names.Orch)
@@ -51,32 +53,33 @@ func compile(t testing.TB, k *registry.Kind) *resource.Type {
 	return typ
 }
 
+// check runs the checks for each version of a type.
 func check(t testing.TB, typ *resource.Type, m *maker, seeds []uint64) {
 	t.Helper()
 	for _, v := range typ.Versions {
 		if v.Schema() == nil {
 			continue
 		}
-		refused, why := 0, error(nil)
+		rejected, why := 0, error(nil)
 		for _, seed := range seeds {
 			r := &run{ctx: t.Context(), version: v, maker: m, seed: seed}
 			err := r.all()
-			if refusal, ok := err.(*refusedError); ok {
-				refused, why = refused+1, refusal
+			if rejection, ok := err.(*rejectedError); ok {
+				rejected, why = rejected+1, rejection
 				continue
 			}
 			if err != nil {
 				t.Errorf("%s, version %s, seed %d: %v", typ.GroupKind(), v.Name, seed, err)
-				break // the next ones would most likely say the same
+				break // the other seeds would most likely fail in the same way
 			}
 		}
-		if refused > len(seeds)/2 {
-			t.Errorf("%s, version %s: ToHub refuses %d of %d objects, see Options.Generators; the last: %v", typ.GroupKind(), v.Name, refused, len(seeds), why)
+		if rejected > len(seeds)/2 {
+			t.Errorf("%s, version %s: ToHub rejects %d of %d objects, see Options.Generators; the last: %v", typ.GroupKind(), v.Name, rejected, len(seeds), why)
 		}
 	}
 }
 
-// run is the checks of one object.
+// run is the check of one object.
 type run struct {
 	ctx     context.Context
 	version *resource.Version
@@ -84,9 +87,10 @@ type run struct {
 	seed    uint64
 }
 
-// refusedError is what ToHub says of an object that it does not take.
-type refusedError struct{ error }
+// rejectedError is the error of a ToHub that rejects an object.
+type rejectedError struct{ error }
 
+// all makes the object and runs all checks.
 func (r *run) all() error {
 	obj, err := r.maker.object(r.version, r.seed)
 	if err != nil {
@@ -118,21 +122,22 @@ func (r *run) protobuf(obj *meta.Object) error {
 		return fmt.Errorf("protobuf: %w", err)
 	}
 	back := meta.NewObject(tree)
-	back.SetGVK(r.version.GVK()) // which the envelope has
+	back.SetGVK(r.version.GVK()) // the envelope, not the message, holds the type
 	if _, faults := r.version.Normalize(back); len(faults) > 0 {
 		return fmt.Errorf("protobuf: %w", r.version.DecodeError(faults))
 	}
 	return r.same("after protobuf", withoutEmpty(obj), withoutEmpty(back))
 }
 
-// withoutEmpty returns an object without empty lists and maps, which protobuf does not
-// tell from those that are not there.
+// withoutEmpty returns a copy of an object without empty lists and maps, which protobuf does not
+// distinguish from missing fields.
 func withoutEmpty(obj *meta.Object) *meta.Object {
 	out := obj.Clone()
 	dropEmpty(out.Tree())
 	return out
 }
 
+// dropEmpty removes empty lists and maps from v and reports whether v itself is empty.
 func dropEmpty(v any) (empty bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -163,35 +168,35 @@ func (r *run) fill(obj *meta.Object) error {
 	return r.version.Defaults(r.version.NewChange(r.ctx, obj, nil, ""))
 }
 
-// convert makes an object one of another version, and checks that it stays as it is.
+// convert converts an object and checks that the conversion does not modify it.
 func (r *run) convert(obj *meta.Object, to *resource.Version) (*meta.Object, error) {
 	before := obj.Clone()
 	out, err := to.Convert(r.ctx, obj)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.same("which the conversion to "+to.Name+" changed in what it converts", before, obj); err != nil {
+	if err := r.same("because the conversion to "+to.Name+" modified its argument", before, obj); err != nil {
 		return nil, err
 	}
-	return out.Clone(), nil // metadata may be shared
+	return out.Clone(), nil // the conversion shares the metadata
 }
 
-// refused reports whether an error of convert is that of the conversion, and it did
-// not panic.
-func refused(err error) bool {
+// rejected reports whether an error of convert is the error of a conversion function that did not
+// panic.
+func rejected(err error) bool {
 	var conversion *resource.ConversionError
 	return errors.As(err, &conversion) && conversion.Stack() == nil
 }
 
-// throughHub takes an object of a spoke to the hub and back.
+// throughHub converts an object of a spoke to the hub and back.
 func (r *run) throughHub(obj *meta.Object) error {
 	v := r.version
 	if v.Working() == v {
 		return nil
 	}
 	hub, err := r.convert(obj, v.Hub)
-	if refused(err) {
-		return &refusedError{err}
+	if rejected(err) {
+		return &rejectedError{err}
 	}
 	if err != nil {
 		return err
@@ -200,11 +205,10 @@ func (r *run) throughHub(obj *meta.Object) error {
 	if err != nil {
 		return err
 	}
-	return r.same("after the hub, "+v.Hub.Name, obj, back)
+	return r.same("after conversion to the hub "+v.Hub.Name+" and back", obj, back)
 }
 
-// throughSpokes lets a client of each spoke write an object of the hub as he reads it,
-// and then something else.
+// throughSpokes writes an object of the hub in each spoke, first as read and then changed.
 func (r *run) throughSpokes(obj *meta.Object) error {
 	v := r.version
 	if !v.Converts() || v != v.Hub {
@@ -222,7 +226,7 @@ func (r *run) throughSpokes(obj *meta.Object) error {
 		if err != nil {
 			return err
 		}
-		if err := r.same("after a write in "+spoke.Name+" that changes nothing", obj, written); err != nil {
+		if err := r.same("after a write without changes in "+spoke.Name, obj, written); err != nil {
 			return err
 		}
 		if err := r.rewrite(obj, read, spoke); err != nil {
@@ -232,14 +236,16 @@ func (r *run) throughSpokes(obj *meta.Object) error {
 	return nil
 }
 
+// rewrite replaces obj by another object of the spoke, and checks that it is read back in the
+// spoke.
 func (r *run) rewrite(obj, read *meta.Object, spoke *resource.Version) error {
 	other, err := r.maker.object(spoke, r.seed+1)
 	if err != nil {
 		return err
 	}
 	_, err = r.convert(other, spoke.Hub)
-	if refused(err) {
-		return nil // which throughHub counts
+	if rejected(err) {
+		return nil // throughHub counts it
 	}
 	if err != nil {
 		return err
@@ -252,14 +258,14 @@ func (r *run) rewrite(obj, read *meta.Object, spoke *resource.Version) error {
 	if err != nil {
 		return err
 	}
-	return r.same("after another object was written over it in "+spoke.Name+" and read there", other, now)
+	return r.same("after it was written over another object in "+spoke.Name+" and read back", other, now)
 }
 
-// same says where two objects differ.
+// same returns an error that describes the first difference between two objects.
 func (r *run) same(when string, want, got *meta.Object) error {
-	path, was, is, differ := difference("", want.Tree(), got.Tree())
+	path, wantText, gotText, differ := difference("", want.Tree(), got.Tree())
 	if !differ {
 		return nil
 	}
-	return fmt.Errorf("%s is %s, and was %s, %s", path, is, was, when)
+	return fmt.Errorf("%s is %s, want %s, %s", path, gotText, wantText, when)
 }

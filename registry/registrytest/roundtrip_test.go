@@ -22,7 +22,7 @@ type Lamp struct {
 
 type LampSpec struct {
 	Watts  int32    `json:"watts,omitempty" protobuf:"1" schema:"min=0,default=40"`
-	Color  string   `json:"color,omitempty" protobuf:"2"` // unknown to v1
+	Color  string   `json:"color,omitempty" protobuf:"2"` // not in v1
 	Labels []string `json:"labels,omitempty" protobuf:"3"`
 }
 
@@ -49,7 +49,7 @@ func lamps(toHub func(*LampV1, *Lamp) error, fromHub func(*Lamp, *LampV1) error)
 	}}
 }
 
-// recorder is a test that fails for the kit.
+// recorder is a testing.TB that records the failures that RoundTrip reports.
 type recorder struct {
 	testing.TB
 	failures []string
@@ -67,16 +67,18 @@ func failures(t *testing.T, d registry.Definition[Lamp]) string {
 	return strings.Join(r.failures, "\n")
 }
 
-func TestGoodConversion(t *testing.T) { registrytest.RoundTrip(t, registry.Of(lamps(toHub, fromHub))) }
+func TestRoundTripAcceptsGoodConversion(t *testing.T) {
+	registrytest.RoundTrip(t, registry.Of(lamps(toHub, fromHub)))
+}
 
-// TestBadConversions: the kit says of each mistake where it is.
-func TestBadConversions(t *testing.T) {
+// TestRoundTripReportsBadConversions checks the failure that each kind of mistake causes.
+func TestRoundTripReportsBadConversions(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind registry.Definition[Lamp]
 		want string
 	}{
 		"forgets a field": {lamps(func(in *LampV1, out *Lamp) error { out.Spec.Watts = in.Power; return nil }, fromHub),
-			"Lamp.example.com, version v1, seed 0: labels is unset, and was"},
+			"Lamp.example.com, version v1, seed 0: labels is unset, want "},
 		"changes a value": {lamps(toHub, func(in *Lamp, out *LampV1) error {
 			out.Power, out.Labels = in.Spec.Watts+1, in.Spec.Labels
 			return nil
@@ -85,11 +87,11 @@ func TestBadConversions(t *testing.T) {
 			out.Power, out.Labels = in.Spec.Watts, in.Spec.Labels
 			in.Spec.Labels = nil
 			return nil
-		}), ""}, // it is a copy: nobody sees it
-		"takes nothing": {lamps(func(*LampV1, *Lamp) error { return errors.New("no") }, fromHub),
-			"version v1: ToHub refuses 100 of 100 objects, see Options.Generators; the last: "},
-		"cannot show": {lamps(toHub, func(*Lamp, *LampV1) error { return errors.New("cannot say") }),
-			`version v2, seed 0: lamps.example.com "seed-0" of version example.com/v2 cannot be converted to example.com/v1: cannot say`},
+		}), ""}, // allowed: the input is a copy
+		"rejects everything": {lamps(func(*LampV1, *Lamp) error { return errors.New("no") }, fromHub),
+			"version v1: ToHub rejects 100 of 100 objects, see Options.Generators; the last: "},
+		"fails from the hub": {lamps(toHub, func(*Lamp, *LampV1) error { return errors.New("not supported") }),
+			`version v2, seed 0: lamps.example.com "seed-0" of version example.com/v2 cannot be converted to example.com/v1: not supported`},
 		"panics": {lamps(toHub, func(in *Lamp, _ *LampV1) error { _ = in.Spec.Labels[1000]; return nil }), "the conversion panicked: runtime error: index out of range"},
 	} {
 		got := failures(t, c.kind)
@@ -113,9 +115,9 @@ type SwitchV1 struct {
 	Mode            string `json:"mode" schema:"required,enum=on|off|dim"`
 }
 
-// TestPanicIsNoRefusal: of what only a spoke can say, an error of ToHub is a refusal, a
-// panic is a mistake.
-func TestPanicIsNoRefusal(t *testing.T) {
+// TestPanicIsNotRejection checks that an error of ToHub skips an object, whereas a panic is
+// reported.
+func TestPanicIsNotRejection(t *testing.T) {
 	run := func(dim func() error) string {
 		r := &recorder{TB: t}
 		registrytest.RoundTrip(r, registry.Of(registry.Definition[Switch]{Group: "example.com", Version: "v2", Versions: []registry.VersionOf[Switch]{
@@ -141,15 +143,17 @@ func TestPanicIsNoRefusal(t *testing.T) {
 	}
 }
 
-// TestUnstableDefaults: a hook that adds to what it finds is found.
-func TestUnstableDefaults(t *testing.T) {
+// TestRoundTripReportsUnstableDefaults checks that a Default hook that changes its own result is
+// reported.
+func TestRoundTripReportsUnstableDefaults(t *testing.T) {
 	d := lamps(toHub, fromHub)
 	d.Default = func(w *registry.Change[Lamp]) { w.New.Spec.Watts++ }
 	assert.Contains(t, failures(t, d), "version v2, seed 0: spec.watts is")
 }
 
-// TestSeedIsRepeated: one seed says the same alone as among the others.
-func TestSeedIsRepeated(t *testing.T) {
+// TestSeedRepeatsFailure checks that a single seed causes the same failure as in a run with all
+// seeds.
+func TestSeedRepeatsFailure(t *testing.T) {
 	bad := lamps(func(in *LampV1, out *Lamp) error {
 		out.Spec.Watts, out.Spec.Labels = in.Power, in.Labels
 		if len(in.Labels) == 2 {
@@ -157,11 +161,11 @@ func TestSeedIsRepeated(t *testing.T) {
 		}
 		return nil
 	}, fromHub)
-	whole := failures(t, bad)
+	all := failures(t, bad)
 	var seed uint64
-	_, err := fmt.Sscanf(whole[strings.Index(whole, "seed "):], "seed %d:", &seed)
+	_, err := fmt.Sscanf(all[strings.Index(all, "seed "):], "seed %d:", &seed)
 	assert.NoError(t, err)
 	r := &recorder{TB: t}
 	registrytest.Options{Seeds: []uint64{seed}}.RoundTrip(r, registry.Of(bad))
-	assert.Contains(t, whole, r.failures[0])
+	assert.Contains(t, all, r.failures[0])
 }

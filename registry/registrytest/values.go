@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// integer makes a number within the bounds, by default of some thousand.
+// integer makes an integer within the bounds of the schema, by default between -1000 and 1000.
 func (g *generator) integer(s *schema.Schema) any {
 	low, high := bounds(s, -1000, 1000, 1)
 	switch s.Format {
@@ -32,6 +32,7 @@ func (g *generator) integer(s *schema.Schema) any {
 	return int64(g.multiple(low, high, step))
 }
 
+// number makes a number within the bounds of the schema.
 func (g *generator) number(s *schema.Schema) any {
 	step := 0.25
 	if s.MultipleOf != nil {
@@ -41,8 +42,8 @@ func (g *generator) number(s *schema.Schema) any {
 	return g.multiple(low, high, step)
 }
 
-// bounds returns the bounds of a number, of which one that is not given is a thousand
-// steps from the other. Excluded ones are a step inside.
+// bounds returns the bounds of a number. A missing bound is a thousand steps from the other. An
+// exclusive bound is moved inwards by a step.
 func bounds(s *schema.Schema, low, high, step float64) (float64, float64) {
 	if s.Minimum != nil {
 		if low = *s.Minimum; s.ExclusiveMin {
@@ -61,14 +62,14 @@ func bounds(s *schema.Schema, low, high, step float64) (float64, float64) {
 	return low, high
 }
 
-// multiple returns a multiple of a step within bounds.
+// multiple returns a random multiple of step between low and high.
 func (g *generator) multiple(low, high, step float64) float64 {
 	first, last := math.Ceil(low/step), math.Floor(high/step)
 	g.must(first <= last, "multiple of %v from %v to %v", step, low, high)
 	return (first + float64(g.Int64N(int64(max(last-first, 0))+1))) * step
 }
 
-// text makes a text with the pattern or the format of a schema, and its length.
+// text makes a string with the pattern or format and the length of the schema.
 func (g *generator) text(s *schema.Schema) string {
 	least, most := length(s.MinLength, 0), length(s.MaxLength, math.MaxInt)
 	next := func(int) string { return g.formatted(s.Format, least, most) }
@@ -81,19 +82,20 @@ func (g *generator) text(s *schema.Schema) string {
 			return text
 		}
 	}
-	g.must(most == 0, "text with the pattern %q, the format %q and the length that it must have", s.Pattern, s.Format)
+	g.must(most == 0, "text of the required length with the pattern %q and the format %q", s.Pattern, s.Format)
 	return ""
 }
 
-func length(given *int64, otherwise int) int {
-	if given == nil {
-		return otherwise
+// length returns *n, or the default if n is nil.
+func length(n *int64, byDefault int) int {
+	if n == nil {
+		return byDefault
 	}
-	return int(*given)
+	return int(*n)
 }
 
-// formatPattern returns a pattern of texts of a format, empty for formats that a word
-// has and for those of formatted.
+// formatPattern returns a pattern for strings of a format, or "" if any word or the result of
+// formatted has the format.
 func formatPattern(format string) string {
 	switch format {
 	case "uuid", "uuid4":
@@ -132,7 +134,8 @@ func formatPattern(format string) string {
 	return ""
 }
 
-// formatted makes a text of a format, or a word, which names of all kinds may be.
+// formatted makes a string of a format, or by default a word, which is valid in all formats for
+// names.
 func (g *generator) formatted(format string, least, most int) string {
 	switch format {
 	case "date":
@@ -147,7 +150,7 @@ func (g *generator) formatted(format string, least, most int) string {
 	return g.letters(min(max(least, 1)+g.IntN(8), most))
 }
 
-// formed makes a value with a form of its own.
+// formed makes a value of a schema with a special JSON form, such as a time or a quantity.
 func (g *generator) formed(s *schema.Schema) any {
 	switch s.Wire {
 	case schema.Time:
@@ -170,6 +173,7 @@ func (g *generator) formed(s *schema.Schema) any {
 	return map[string]any{"raw": g.word()}
 }
 
+// intOrString makes an integer or a string.
 func (g *generator) intOrString(s *schema.Schema) any {
 	switch {
 	case g.IntN(2) == 0 && s.Format == "int-or-percent":
@@ -189,9 +193,10 @@ func (g *generator) time() time.Time {
 
 func (g *generator) duration() string { return (time.Duration(g.IntN(1e5)) * time.Second).String() }
 
-// word is a DNS label, which most texts may be.
+// word makes a short DNS label, which is valid in most formats.
 func (g *generator) word() string { return g.letters(1 + g.IntN(8)) }
 
+// letters makes a string of n lower-case letters.
 func (g *generator) letters(n int) string {
 	b := make([]byte, n)
 	for i := range b {

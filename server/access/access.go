@@ -7,18 +7,18 @@
 //
 // It adds to a server:
 //
-//   - authentication by client certificate, service account token, bootstrap token, and the further Methods,
-//     such as those of auth/tokenfile, auth/oidc and auth/tokenwebhook; an authenticating proxy is
-//     auth/requestheader; impersonation is part of every server;
-//   - the authorizers Node and RBAC, which can be replaced or combined with those of auth/abac and
-//     auth/authzwebhook; the default roles, the check against privilege escalation, and aggregated roles;
-//   - the kinds TokenReview, SubjectAccessReview and their relatives;
+//   - authentication by client certificate, service account token, bootstrap token, and the further Authenticators,
+//     such as the authenticators of auth/tokenfile, auth/oidc and auth/webhook; an authenticating proxy is
+//     auth/clientcert; impersonation is part of every server;
+//   - the authorizers Node and RBAC, which can be replaced or combined with the authorizers of auth/abac and
+//     auth/webhook; the default roles, the check against privilege escalation, and aggregated roles;
+//   - TokenReview, SubjectAccessReview and the other review kinds;
 //   - service accounts, their tokens, and the discovery documents with which others verify these tokens; the
 //     approval and signing of certificate requests; and the objects by which joining machines and other
-//     servers find this one, see Publish.
+//     servers find this server, see Publish.
 //
-// The package only combines the packages below auth; a program that needs less can use those. Audit is
-// separate: see server.Builder.Audit and auth/audit.
+// The package only combines the packages below auth; a program that needs less can use these packages directly. Audit
+// is separate: see server.Builder.Audit and auth/audit.
 package access
 
 import (
@@ -49,8 +49,8 @@ type Config struct {
 	ClientCAs *x509.CertPool
 	// Proxy authenticates requests of an authenticating proxy, before all other authenticators.
 	Proxy auth.Authenticator
-	// Tokens issues and verifies service account tokens; nil: with a new key, so that tokens become invalid
-	// when the process ends.
+	// Tokens issues and verifies service account tokens. nil: Setup generates a key, so tokens become invalid when the
+	// process ends.
 	Tokens *serviceaccount.Tokens
 	// BootstrapTokens accepts the tokens of bootstrap secrets, and runs their controllers.
 	BootstrapTokens bool
@@ -59,17 +59,17 @@ type Config struct {
 	// NoAnonymous refuses requests without credentials with 401.
 	NoAnonymous bool
 
-	// Authorizers returns the authorizers in order; nil: Node, then RBAC. The group system:masters is always
-	// allowed everything, before they are called.
+	// Authorizers returns the authorizers in order; nil: Node, then RBAC. Requests of the group system:masters are
+	// always allowed, before the authorizers are called.
 	Authorizers func(Builtin) []auth.Authorizer
 
 	// Signer signs certificate requests; without an authority they are not signed.
 	Signer certificates.Signer
 	// RootCA is the CA certificate of the server, PEM. It is written to token secrets and to a ConfigMap in
-	// every namespace, which the token volumes of pods mount. If RunControllers of the Builder leaves out
-	// root-ca-cert-publisher, there are no ConfigMaps.
+	// every namespace, which the token volumes of pods mount. If RunControllers of the Builder excludes
+	// root-ca-cert-publisher, the ConfigMaps are not created.
 	RootCA []byte
-	// Publish has the objects by which others find the server; zero: none.
+	// Publish configures the objects by which others find the server; the zero value publishes nothing.
 	Publish Publish
 }
 
@@ -78,7 +78,7 @@ type Builtin struct{ Node, RBAC auth.Authorizer }
 
 // Setup adds the access control described by c to b. Before the call, the kinds of package builtin must be
 // registered, and b must not have an Authorizer. It sets Authorizer, adds to Authenticators, Admission,
-// Handlers, Controllers, Prepare, Checks and the kinds, and adds the sub-resource token to ServiceAccount.
+// Handlers, Controllers, Prepare, Checks and the kinds, and adds the subresource token to ServiceAccount.
 func Setup(b *server.Builder, c Config) error {
 	if b.Authorizer != nil {
 		return fmt.Errorf("access: Builder.Authorizer must be nil: use Config.Authorizers")
@@ -123,7 +123,7 @@ func (c Config) authenticate(b *server.Builder) {
 	b.Register(review.Identity(all, c.Tokens.Audiences())...)
 }
 
-// serveAccounts adds the sub-resource that issues tokens, and the discovery of the keys that verify them.
+// serveAccounts adds the subresource that issues tokens, and the discovery documents for the keys that verify them.
 func (c Config) serveAccounts(b *server.Builder) error {
 	sub, err := c.Tokens.Subresource()
 	if err != nil {

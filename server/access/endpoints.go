@@ -16,7 +16,8 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// serverAddress returns the address at which other machines reach the server; false: none is published.
+// serverAddress returns the address at which other machines reach the server. It returns false if no address is
+// published.
 func (p Publish) serverAddress() (netip.AddrPort, bool) {
 	at := netip.AddrPortFrom(p.Endpoint.Unmap(), uint16(p.Port))
 	return at, p.Address.IsValid() && at.Addr().IsGlobalUnicast() && at.Addr().Zone() == ""
@@ -66,10 +67,10 @@ func (p Publish) endpoints(profile names.Profile) []published {
 	}
 }
 
-// servers tracks the servers over the store that publish their address. Each holds a Lease while it runs. A
-// Lease that expired is deleted. Expiry is measured by the local clock from the time when the last change of
-// the Lease was seen, so that the clocks of other servers do not matter. If no Lease changes at all, for
-// example because the store is full, none expires.
+// servers tracks the servers over the store that publish their address. Each server holds a Lease while it runs.
+// Expired Leases are deleted. Expiry is measured by the local clock from the time when this server saw the last change
+// of the Lease, so that the clocks of other servers do not matter. While no Lease changes at all, for example because
+// the store is full, no Lease expires.
 type servers struct {
 	own       netip.AddrPort
 	namespace string // of the Leases
@@ -114,7 +115,7 @@ func (s *servers) observe(c client.Event) bool {
 	return c.Old == nil
 }
 
-// stopped is the time without any change of a Lease after which no Lease expires. Servers, this one included,
+// stopped is the time without any change of a Lease after which no Lease expires. All servers, including this server,
 // renew much more often, so the store must be refusing writes then.
 const stopped = election.Duration / 2
 
@@ -125,7 +126,7 @@ func (s *servers) recordVersion(lease *meta.Object) time.Time {
 	}
 	now := time.Now()
 	if now.Sub(s.renewed) > stopped {
-		clear(s.seen) // none could be renewed meanwhile: start the time of all again
+		clear(s.seen) // no Lease could be renewed meanwhile: restart the time of all Leases
 	}
 	s.renewed, s.seen[lease.Name()] = now, leaseSeen{lease.ResourceVersion(), now}
 	return now
@@ -144,8 +145,8 @@ func (s *servers) remaining(lease *meta.Object) time.Duration {
 	return end.Sub(now)
 }
 
-// addressOf returns the address of the server that holds a Lease, the zero AddrPort if the Lease is not that
-// of a server.
+// addressOf returns the address of the server that holds a Lease, or the zero AddrPort if the Lease does not belong to a
+// server.
 func addressOf(lease *meta.Object) netip.AddrPort {
 	at, err := netip.ParseAddrPort(lease.String("spec", "holderIdentity"))
 	if err != nil || !strings.HasPrefix(lease.Name(), election.ServerLeasesAt(at)) {
@@ -154,15 +155,15 @@ func addressOf(lease *meta.Object) netip.AddrPort {
 	return at
 }
 
-// sharesService reports whether the service can route to an address, too: it has the same port and family as
-// this server.
+// sharesService reports whether the service can also route to an address, because it has the same port and family as
+// the address of this server.
 func (s *servers) sharesService(a netip.AddrPort) bool {
 	at := a.Addr()
 	return a.Port() == s.own.Port() && at.Is4() == s.own.Addr().Is4() && at.IsGlobalUnicast() && at.Zone() == ""
 }
 
-// live returns the sorted addresses of the live servers that the service can route to, including this one,
-// and after how long to call it again; 0: not needed. It deletes expired Leases.
+// live returns the sorted addresses of the live servers to which the service can route, including this server. again
+// is the time until the next Lease may expire, or 0 if there is no other Lease. live deletes expired Leases.
 func (s *servers) live(ctx context.Context, cl client.Client) (at []netip.Addr, again time.Duration, err error) {
 	at = []netip.Addr{s.own.Addr()}
 	list, err := cl.List(ctx, s.leases, s.namespace)

@@ -17,12 +17,12 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -137,7 +137,7 @@ func (g *group) hasAddresses(by *member, addresses ...string) {
 	assert.Equal(g.t, slice, by.must(200, "GET", ownSlice, "", asRoot...)["endpoints"])
 }
 
-// TestEndpointsOfManyServers checks that the service routes to every live server, whichever is the leader,
+// TestEndpointsOfManyServers checks that the service routes to every live server, independently of the leader,
 // and that servers do not undo each other's writes.
 func TestEndpointsOfManyServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestEndpointsOfManyServers(t *testing.T) {
 		a, b, c := g.start("192.0.2.1", 6443), g.start("192.0.2.3", 6443), g.start("192.0.2.2", 6443)
 		synctest.Wait()
 		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443", "192.0.2.3:6443"}, g.leadsTo(c, "192.0.2.1", "192.0.2.2", "192.0.2.3"))
-		assert.Equal(t, 2*3, g.writes(), "once for each that came")
+		assert.Equal(t, 2*3, g.writes(), "two writes for each server that started")
 		time.Sleep(time.Hour)
 		assert.Zero(t, g.writes())
 
@@ -201,7 +201,7 @@ func TestEndpointsOfServersApart(t *testing.T) {
 				"spec":{"holderIdentity":"`+holder+`","leaseDurationSeconds":2147483647,"renewTime":"2999-01-01T00:00:00.000000Z"}}`, asRoot...)
 		}
 		lease("192.0.2.9-6443-a", "192.0.2.9:6443")
-		lease("late", "192.0.2.10:6443") // not that of a server: the name does not match
+		lease("late", "192.0.2.10:6443") // does not belong to a server: the name does not match
 		lease("odd", "somewhere")
 		synctest.Wait()
 		g.leadsTo(a, "192.0.2.1", "192.0.2.9")
@@ -218,7 +218,7 @@ func TestEndpointsOfServersApart(t *testing.T) {
 	})
 }
 
-// TestServersAtOneAddress checks that servers with the same address are published once while one of them
+// TestServersAtOneAddress checks that servers with the same address are published once while any of them
 // lives, each with its own Lease.
 func TestServersAtOneAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

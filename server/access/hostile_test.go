@@ -29,7 +29,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// guarded is a server with the usual access control. root may do everything, alice only what every user may.
+// guarded is a server with the usual access control. root has all rights, alice only the rights of every user.
 type guarded struct {
 	t *testing.T
 	*servertest.Server
@@ -96,7 +96,7 @@ const (
 	request = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`
 )
 
-// TestHeadersGiveNothing checks that only its credential authenticates a request, whatever headers it has.
+// TestHeadersGiveNothing checks that only the credential authenticates a request, whatever its other headers are.
 func TestHeadersGiveNothing(t *testing.T) {
 	g := newGuarded(t)
 	g.must(201, "POST", secrets, `{"metadata":{"name":"s"}}`, "Authorization", "Bearer root")
@@ -179,7 +179,7 @@ func TestImpersonationNeedsRights(t *testing.T) {
 		})
 	}
 	code, _ := g.send("POST", whoAmI, "{}", "Impersonate-User", "root")
-	assert.Equal(t, 403, code, "nobody acts as anybody")
+	assert.Equal(t, 403, code, "impersonation requires the right")
 }
 
 // claimsOf returns the claims of a token without verifying it.
@@ -263,7 +263,7 @@ func TestBadAccountTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			code, answer := g.send("POST", whoAmI, "{}", "Authorization", "Bearer "+token)
 			assert.Equal(t, 401, code, answer)
-			assert.Equal(t, "Unauthorized", answer["message"], "the answer tells nothing about the token")
+			assert.Equal(t, "Unauthorized", answer["message"], "the response does not disclose details of the token")
 		})
 	}
 }

@@ -39,19 +39,19 @@ type Publish struct {
 	// when its Lease expires.
 	Endpoint netip.Addr
 
-	// Authentication is published in a ConfigMap for extension API servers, which verify requests that this
+	// Authentication is published in a ConfigMap for extension API servers, which use it to verify requests that this
 	// server proxies to them: CA certificates under client-ca-file, and the certificate names and headers by
 	// which this server passes the user. The reader role gives access to the ConfigMap.
 	Authentication Authentication
 
-	// URL is where joining machines reach the server. With BootstrapTokens it is published with RootCA in the
-	// ConfigMap cluster-info. The server creates a Role and RoleBinding that let anonymous users read it only
-	// when it creates the ConfigMap, so deleting one of them closes the access. The server keeps the text up
-	// to date with URL and RootCA until another client edits it.
+	// URL is the address at which joining machines reach the server. If BootstrapTokens is set, it is published with
+	// RootCA in the ConfigMap cluster-info. The server creates a Role and RoleBinding that let anonymous users read
+	// the ConfigMap, but only when it creates the ConfigMap, so that deleting either closes the access. The server keeps
+	// the text up to date with URL and RootCA until another client edits it.
 	URL string
 }
 
-// Authentication is how extension API servers authenticate users. Empty fields are not published.
+// Authentication configures how extension API servers authenticate users. Empty fields are not published.
 type Authentication struct {
 	ClientCAs []byte // PEM
 
@@ -83,7 +83,7 @@ func (a Authentication) data() map[string]any {
 	return data
 }
 
-// published is an object that the server keeps.
+// published is an object that the server creates and corrects.
 type published struct {
 	resource meta.GroupResource
 	object   *meta.Object
@@ -127,9 +127,8 @@ func newObject(apiVersion, kind, namespace, name string, body map[string]any) *m
 	return o
 }
 
-// clusterInfo returns the ConfigMap that joining machines read before they can authenticate the server. Its
-// Role and RoleBinding are created only together with it, so that deleting one of them closes the access for
-// good.
+// clusterInfo returns the ConfigMap that joining machines read before they can authenticate the server. Its Role and
+// RoleBinding are created only together with it, so that deleting either closes the access permanently.
 func (c Config) clusterInfo(p names.Profile) published {
 	public, group := p.SystemNamespace("public"), p.Group(wellknown.GroupRBAC)
 	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n",
@@ -221,7 +220,7 @@ func (k *keeper) controller() client.Controller {
 				if _, ok := k.objects[storageKey(c.Resource, c.Key)]; ok {
 					due = append(due, storageKey(c.Resource, c.Key))
 				}
-			case c.Old == nil: // a new namespace, or any at the start: its objects may be missing
+			case c.Old == nil: // a new namespace, or an existing namespace at the start: its objects may be missing
 				for at, o := range k.objects {
 					if o.object.Namespace() == c.Key.Name {
 						due = append(due, at)
@@ -238,13 +237,12 @@ func keyOf(o *meta.Object) meta.Key { return meta.Key{Namespace: o.Namespace(), 
 
 func storageKey(r meta.GroupResource, key meta.Key) string { return resource.StorageKey(r, key) }
 
-// blocked is the pause before an object that another object blocks, or that does not fit into the store, is
-// tried again.
+// blocked is the pause before the next attempt for an object that conflicts with another object, or that the full store
+// refuses.
 const blocked = time.Minute
 
-// keep creates or corrects the object with a storage key. If the server refuses it as invalid, which means
-// that another object conflicts with it, or because the store is full, keep logs that once and returns
-// blocked as the pause.
+// keep creates or corrects the object with a storage key. If the server refuses the object as invalid, because another
+// object conflicts with it, or because the store is full, keep logs the refusal once and returns the pause blocked.
 func (k *keeper) keep(ctx context.Context, cl client.Client, at string) (time.Duration, error) {
 	o := k.objects[at]
 	var again time.Duration
@@ -274,8 +272,8 @@ func (k *keeper) keep(ctx context.Context, cl client.Client, at string) (time.Du
 	return blocked, nil
 }
 
-// holder returns the service that has the cluster IP of this service, as namespace/name; empty if there is
-// none.
+// holder returns the service that has the cluster IP of this service, as namespace/name. It is empty if no service
+// has the IP.
 func (k published) holder(ctx context.Context, cl client.Client) string {
 	list, err := cl.List(ctx, k.resource, "")
 	address, invalid := netip.ParseAddr(k.object.String("spec", "clusterIP"))
@@ -330,7 +328,7 @@ func (k published) create(ctx context.Context, cl client.Client) error {
 		}
 	}
 	_, err := cl.Create(ctx, k.resource, k.object)
-	if isInvalid(err) { // the conflicting object may be this one, just created by another server
+	if isInvalid(err) { // the conflicting object may be the same object, just created by another server
 		if _, missing := cl.Get(ctx, k.resource, keyOf(k.object)); missing == nil {
 			return meta.AlreadyExists(k.resource, k.object.Name())
 		}

@@ -15,12 +15,12 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 

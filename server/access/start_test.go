@@ -9,11 +9,11 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -23,7 +23,7 @@ type keepOpen struct{ storage.Backend }
 func (keepOpen) Close() error { return nil }
 
 // TestStartWithUnreadableObjects checks that a server starts although standard objects in the store cannot be
-// read: others are served, the unreadable ones can be deleted, and the next start creates them again.
+// read: the other objects are served, the unreadable objects can be deleted, and the next start creates them again.
 func TestStartWithUnreadableObjects(t *testing.T) {
 	const roles = "/apis/rbac.authorization.k8s.io/v1/"
 	paths := map[string]string{

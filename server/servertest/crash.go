@@ -24,8 +24,8 @@ func (s *Server) Crash() {
 	}
 }
 
-// Restart stops the server, if it has not crashed, and starts it again. A stop is graceful: requests in
-// flight complete, and watches end. The new server has all objects, revisions and history, and is configured
+// Restart stops the server gracefully, if it has not crashed, and starts it again. At a graceful stop, requests in flight
+// complete and watches end. The new server has all objects, revisions and history, and is configured
 // again by the functions given to New. Clients of the same Transport, URL or kubeconfig continue to work, and
 // users and faults stay. Objects returns a new client.
 //

@@ -87,7 +87,7 @@ func Unavailable(http.Handler) http.Handler {
 	return Respond(meta.Unavailable("the server is currently unable to handle the request"))(nil)
 }
 
-// Slow returns an effect that delays a request, or until its context ends.
+// Slow returns an effect that delays a request. The delay ends early with the context of the request.
 func Slow(by time.Duration) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +115,7 @@ func DropConnection(after time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// Truncate returns an effect that cuts the connection after so many bytes of the response body.
+// Truncate returns an effect that cuts the connection after the given number of bytes of the response body.
 func Truncate(bytes int) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -23,7 +23,7 @@ func ExampleNew() {
 	// Output: true
 }
 
-// Fill one server, and fork it for each sub-test.
+// Fill a server, and fork it for each subtest.
 func ExampleServer_Fork() {
 	test(func(t testing.TB) {
 		seeded := servertest.New(t)

@@ -19,8 +19,8 @@ type Fault struct {
 // Fail applies the effects of a rule to matching requests of clients, until the rule is exhausted, the fault
 // is stopped or the test ends. Requests of the server's own controllers, of Objects and of Load are not
 // affected, and forks have no faults. The test fails if the fault was applied fewer times than Times
-// requires, or, without Times and AtMost, never. If several faults match a request, the first one is
-// outermost; if it answers, the others do not see the request.
+// requires, or, without Times and AtMost, never. If several faults match a request, the first fault is
+// outermost; if it answers, the other faults do not see the request.
 //
 //	s.Fail(servertest.On("update", "configmaps", "status").Times(3).With(servertest.Conflict))
 func (s *Server) Fail(rule Rule) *Fault {

@@ -60,10 +60,10 @@ func TestRulesMatch(t *testing.T) {
 		"writes":                {servertest.On("write", "configmaps"), get, false},
 		"write":                 {servertest.On("write", "configmaps"), post, true},
 		"no resource":           {servertest.On("*", "*", "*"), request{admin, "GET", "/version", ""}, false},
-		"sub-resource":          {servertest.On("get", "deployments", "status"), request{admin, "GET", status, ""}, true},
+		"subresource":           {servertest.On("get", "deployments", "status"), request{admin, "GET", status, ""}, true},
 		"group":                 {servertest.On("get", "deployments.apps", "status"), request{admin, "GET", status, ""}, true},
 		"other group":           {servertest.On("get", "deployments.example.com", "status"), request{admin, "GET", status, ""}, false},
-		"not the sub-resource":  {servertest.On("get", "deployments"), request{admin, "GET", status, ""}, false},
+		"not the subresource":   {servertest.On("get", "deployments"), request{admin, "GET", status, ""}, false},
 		"whole":                 {servertest.On("get", "deployments", "*"), request{admin, "GET", status, ""}, true},
 		"name":                  {servertest.On("get", "configmaps").Named("a"), get, true},
 		"other name":            {servertest.On("get", "configmaps").Named("b"), get, false},
@@ -146,7 +146,7 @@ func TestFaultsInABubble(t *testing.T) {
 		s.Fail(servertest.On("get", "configmaps").Times(2).With(servertest.Slow(time.Hour)))
 		s.Fail(servertest.On("get", "configmaps").Times(1).With(servertest.Conflict))
 		begun := time.Now()
-		assert.Equal(t, "409", outcome(t, s.Client(), "GET", s.Host()+maps+"/a", ""), "both, one after the other")
+		assert.Equal(t, "409", outcome(t, s.Client(), "GET", s.Host()+maps+"/a", ""), "both effects apply in order")
 		assert.Equal(t, "200", outcome(t, s.Client(), "GET", s.Host()+maps+"/a", ""))
 		assert.Equal(t, 2*time.Hour, time.Since(begun))
 		assert.Equal(t, "200", outcome(t, seeded.Client(), "GET", seeded.Host()+maps+"/a", ""))
@@ -200,7 +200,7 @@ func TestWatchesAreCut(t *testing.T) {
 	assert.Contains(t, string(event), `"code":410`)
 }
 
-// TestStaleReads checks that Frozen serves old gets, lists and watches while writes succeed.
+// TestStaleReads checks that StaleReads serves old gets, lists and watches while writes succeed.
 func TestStaleReads(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, servertest.RBAC)
@@ -218,11 +218,11 @@ func TestStaleReads(t *testing.T) {
 	write("new")
 	assert.Equal(t, "404", outcome(t, admin, "GET", s.Host()+maps+"/new", ""))
 	assert.Equal(t, "200", outcome(t, admin, "GET", s.Host()+maps+"/old", ""))
-	assert.Equal(t, "403", outcome(t, s.As("jane").Client(), "GET", s.Host()+maps+"/old", ""), "the replica knows who calls")
+	assert.Equal(t, "403", outcome(t, s.As("jane").Client(), "GET", s.Host()+maps+"/old", ""), "the replica authenticates and authorizes the caller")
 	assert.Equal(t, "200", outcome(t, admin, "DELETE", s.Host()+maps+"/old", ""))
 	assert.Equal(t, "200", outcome(t, admin, "GET", s.Host()+maps+"/old", ""))
 	f.Stop()
-	assert.False(t, lines.Scan(), "the watch ended, and saw nothing of what came")
+	assert.False(t, lines.Scan(), "the watch ended without later events")
 	assert.ErrorIs(t, lines.Err(), io.ErrUnexpectedEOF)
 	assert.Equal(t, "200", outcome(t, admin, "GET", s.Host()+maps+"/new", ""))
 	assert.Equal(t, "404", outcome(t, admin, "GET", s.Host()+maps+"/old", ""))
@@ -326,7 +326,7 @@ func TestInvalidRules(t *testing.T) {
 		{servertest.On("update", "pods/status"), `On("update", "pods", "status")`},
 		{servertest.On("get", "ConfigMap"), `invalid resource "ConfigMap"`},
 		{servertest.On("get", ""), `invalid resource ""`},
-		{servertest.On("get", "pods", "status", "scale"), `one sub-resource`},
+		{servertest.On("get", "pods", "status", "scale"), `single subresource`},
 		{servertest.On("get", "pods").Times(0), `must be positive, not 0`},
 		{servertest.On("get", "pods").AtMost(-1), `must be positive, not -1`},
 	} {

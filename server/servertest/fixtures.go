@@ -84,7 +84,8 @@ func rank(o *meta.Object) int {
 	return 2
 }
 
-// inOrder returns the objects so that each comes after its namespace and its owners, if they are in the list.
+// inOrder returns the objects in an order in which each object comes after its namespace and its owners, if these are in
+// the list.
 func inOrder(list []*meta.Object) (ordered []*meta.Object) {
 	uids, namespaces := map[string]bool{}, map[string]bool{} // not yet in ordered
 	note := func(o *meta.Object, pending bool) {
@@ -99,7 +100,7 @@ func inOrder(list []*meta.Object) (ordered []*meta.Object) {
 	for len(list) > 0 {
 		var later []*meta.Object
 		for _, o := range list {
-			if namespaces[o.Namespace()] || slices.ContainsFunc(o.OwnerReferences(), func(r meta.OwnerReference) bool { return uids[r.UID] }) {
+			if namespaces[o.Namespace()] || slices.ContainsFunc(o.OwnerReferences(), func(r meta.Owner) bool { return uids[r.UID] }) {
 				later = append(later, o)
 				continue
 			}
@@ -151,7 +152,7 @@ func (l *loader) load(ctx context.Context, o *meta.Object) error {
 			shown["status"] = status
 			return shown
 		})
-		if code != http.StatusNotFound && code != http.StatusMethodNotAllowed && err != nil { // without a sub-resource, status was written with the object
+		if code != http.StatusNotFound && code != http.StatusMethodNotAllowed && err != nil { // without a subresource, status was written with the object
 			return fmt.Errorf("its status: %w", err)
 		}
 	}
@@ -166,7 +167,7 @@ func (l *loader) load(ctx context.Context, o *meta.Object) error {
 }
 
 // replace updates an object to the result of change, and retries conflicts, for example with controllers, up
-// to 20 times. below is the path of a sub-resource, or empty.
+// to 20 times. below is the path of a subresource, or empty.
 func (l *loader) replace(ctx context.Context, item, below string, change func(now *meta.Object) map[string]any) (made *meta.Object, code int, err error) {
 	for range 20 {
 		now, code, err := l.send(ctx, http.MethodGet, item, nil)
@@ -243,7 +244,7 @@ func (l *loader) clean(ctx context.Context, o *meta.Object) map[string]any {
 	return tree
 }
 
-// owner returns the present uid of an owner; the uid in the reference if the owner does not exist.
+// owner returns the present uid of an owner, or the uid in the reference if the owner does not exist.
 func (l *loader) owner(ctx context.Context, reference *meta.Object, namespace string) string {
 	uid := reference.String("uid")
 	if now := l.uids[uid]; now != "" {

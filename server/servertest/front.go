@@ -147,7 +147,7 @@ func (f *front) isDown() bool {
 	return f.server == nil
 }
 
-// cutOff refuses new requests, cuts those in flight, and waits until they have ended.
+// cutOff refuses new requests, cuts the requests in flight, and waits until they have ended.
 func (f *front) cutOff() {
 	f.put(nil, nil)
 	for _, c := range f.calls() {
@@ -209,8 +209,8 @@ func (c *call) isCut() bool {
 	return c.gone
 }
 
-// answer records the status code and the beginning of an error, and returns the writer to use; nil if the
-// connection was cut.
+// answer records the status code and the beginning of an error. It returns the writer to use, or nil if the connection
+// was cut.
 func (c *call) answer(code int, b []byte) http.ResponseWriter {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -67,15 +67,15 @@ func (s *Server) tls() *httptest.Server {
 	return s.secure
 }
 
-// User gives access to a server as one user.
+// User gives access to a server as a user.
 type User struct {
 	s           *Server
 	name, token string
 }
 
 // As returns access to the server as a user, with a new bearer token. The server authenticates and authorizes
-// its requests like any others. The group auth.Masters has all rights, with RBAC, too. A service account,
-// named system:serviceaccount:NAMESPACE:NAME, has its standard groups if no groups are given.
+// the user's requests like all other requests. The group auth.Masters has all rights, also with RBAC. A service
+// account, named system:serviceaccount:NAMESPACE:NAME, has its standard groups if no groups are given.
 func (s *Server) As(name string, groups ...string) *User {
 	if namespace, _, ok := auth.SplitServiceAccount(name); ok && len(groups) == 0 {
 		groups = auth.ServiceAccountGroups(namespace)
@@ -123,7 +123,7 @@ users:
 	return file
 }
 
-// transport is the in-process RoundTripper of one user.
+// transport is the in-process RoundTripper of a user.
 type transport struct {
 	front *front
 	next  http.RoundTripper

@@ -59,7 +59,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: devs}]
 `)}})
 	assert.Equal(t, "404", outcome(t, s.As("jane", "devs").Client(), "GET", s.Host()+maps+"/x", ""))
 	assert.Equal(t, "403", outcome(t, s.As("jane").Client(), "GET", s.Host()+maps+"/x", ""))
-	assert.Equal(t, "403", outcome(t, s.Client(), "GET", s.Host()+maps+"/x", ""), "who has no user may nothing")
+	assert.Equal(t, "403", outcome(t, s.Client(), "GET", s.Host()+maps+"/x", ""), "a request without a user has no rights")
 
 	// Headers and names that a client chooses do not authenticate it.
 	socket := &http.Client{Transport: &http.Transport{}}
@@ -182,7 +182,7 @@ metadata: {name: default, labels: {a: b}}
 	ship := get(meta.GroupResource{Group: "sea.example.com", Resource: "ships"}, "default", "pequod")
 	assert.Equal(t, []string{"Ahab", "sea"}, []string{ship.String("spec", "captain"), ship.String("status", "at")})
 	assert.Equal(t, "b", get(meta.GroupResource{Resource: "namespaces"}, "", "default").Labels()["a"])
-	assert.Empty(t, s.Requests(), "fixtures are nobody's requests")
+	assert.Empty(t, s.Requests(), "requests of Load are not recorded")
 }
 
 // TestFaultyFixtures checks that invalid fixtures end the test.

@@ -26,10 +26,10 @@ type Recorder struct {
 // maxRecorded is the maximum number of requests that a Recorder keeps.
 const maxRecorded = 10_000
 
-// Record starts to record the requests of clients that match one of the rules, or, without rules, all
-// requests for resources. Effects and Times of the rules are ignored. A test can compare the text of the
-// recorder with a golden file; the rule On("write", "*") leaves out reads, whose number and order often
-// depends on timing.
+// Record starts to record the requests of clients that match any of the rules. Without rules it records all requests
+// for resources. Effects and Times of the rules are ignored. A test can compare the text of the
+// recorder with a golden file; the rule On("write", "*") excludes reads, whose number and order often
+// depend on timing.
 func (s *Server) Record(rules ...Rule) *Recorder {
 	if len(rules) == 0 {
 		rules = []Rule{On("*", "*", "*")}
@@ -70,8 +70,8 @@ func (r *Recorder) add(c *call) {
 //
 // A create has the name in its body, if the server read that, or generateName followed by a star. In place of
 // the code, "cut" means that the connection was cut, and "…" that there is no response yet. Consecutive equal
-// reads, as of a client that polls, are one line with the last code. Requests after the first 10,000 are only
-// counted, in the last line.
+// reads, such as the reads of a client that polls, are combined into a line with the last code. Requests after the first
+// 10,000 are only counted, in the last line.
 func (r *Recorder) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +142,7 @@ func reason(body []byte) string {
 	return codec.ScalarText(codec.FindField(body, "message"))
 }
 
-// requestLog has the most recent requests of clients; equal lines are one entry. front.mu guards it.
+// requestLog has the most recent requests of clients; equal lines share an entry. front.mu guards it.
 type requestLog struct {
 	begun time.Time
 	seen  list.List // of logEntry, the most recent at the back

@@ -28,8 +28,8 @@ type Rule struct {
 // On returns a rule for requests with a verb for a resource. The verb is get, list, watch, create, update,
 // patch, apply (patch matches it, too), delete or deletecollection; read and write match several verbs. The
 // resource is a plural such as deployments, or deployments.apps to name the group. A rule without a
-// sub-resource matches only the object itself; the sub-resource "*" matches the object and all its
-// sub-resources. "*" matches every verb or resource. No rule matches requests that are not for resources,
+// subresource matches only the object itself; the subresource "*" matches the object and all its
+// subresources. "*" matches every verb or resource. No rule matches requests that are not for resources,
 // such as /version. If no request can match a rule, its first use ends the test.
 func On(verb, resource string, subresource ...string) Rule {
 	r := Rule{verb: verb, resource: resource}
@@ -42,11 +42,11 @@ func On(verb, resource string, subresource ...string) Rule {
 	case !slices.Contains(known, verb):
 		r.invalid = fmt.Sprintf("unknown verb %q%s", verb, suggest.Near(verb, known...))
 	case slash:
-		r.invalid = fmt.Sprintf("pass the sub-resource as an argument of its own: On(%q, %q, %q)", verb, main, sub)
+		r.invalid = fmt.Sprintf("pass the subresource as a separate argument: On(%q, %q, %q)", verb, main, sub)
 	case resource == "" || resource != strings.ToLower(resource):
 		r.invalid = fmt.Sprintf("invalid resource %q: use a plural such as deployments", resource)
 	case len(subresource) > 1:
-		r.invalid = fmt.Sprintf("a rule matches one sub-resource, or all by %q", "*")
+		r.invalid = fmt.Sprintf("a rule matches a single subresource, or all by %q", "*")
 	}
 	return r
 }
@@ -139,8 +139,8 @@ func verbs(want, verb string) bool {
 	return false
 }
 
-// target has the attributes of a request. The verb of an apply patch is apply, and that of a request that is
-// not for a resource is the HTTP method in lower case.
+// target has the attributes of a request. The verb of an apply patch is apply. The verb of a request that is not for a
+// resource is the HTTP method in lower case.
 type target struct{ requestinfo.Info }
 
 func targetOf(r *http.Request) target {
@@ -151,7 +151,7 @@ func targetOf(r *http.Request) target {
 	case t.Verb == "":
 		t.Verb = strings.ToLower(r.Method)
 	}
-	t.Name += t.Selected // one of them is empty
+	t.Name += t.Selected // at least one is empty
 	return t
 }
 

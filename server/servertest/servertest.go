@@ -36,9 +36,9 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Server is a server for a test. Its clients (those of Conn, Transport, Client, URL and As) pass faults and
-// recorders, and continue to work after Restart. The embedded server with its Objects bypasses them, and so
-// do Load and InstallCRDs, which use it.
+// Server is a server for a test. Requests of the clients that Conn, Transport, Client, URL and As return pass faults and
+// recorders, and these clients continue to work after Restart. Requests of the embedded server and its Objects, and
+// therefore of Load and InstallCRDs, bypass faults and recorders.
 type Server struct {
 	*server.Server // replaced by Restart
 
@@ -58,7 +58,7 @@ type Server struct {
 
 // New builds and starts a server that stops when the test ends. By default it has the built-in kinds, the
 // Kubernetes names, a memory store, and allows every request. The configure functions may change that; a
-// server with a Storage set by them does not support Fork, Crash and Frozen. An error ends the test.
+// server with a Storage set by them does not support Fork, Crash and StaleReads. An error ends the test.
 func New(t testing.TB, configure ...func(*server.Builder)) *Server {
 	t.Helper()
 	return start(&Server{t: t, store: memstore.New(memstore.Options{}), configure: configure, services: &services{}})
@@ -209,8 +209,8 @@ func (s *Server) end() {
 	}
 }
 
-// Fork starts another server with a copy of the objects, revisions and history of this one, in constant time.
-// Changes of either do not affect the other. Typical use: fill one server, and fork it for each sub-test. The
+// Fork starts another server with a copy of the objects, revisions and history of this server, in constant time.
+// Changes of either server do not affect the other. Typical use: fill a server, and fork it for each subtest. The
 // fork has the handlers of InstallWebhooks, but no users, faults and recorders.
 func (s *Server) Fork(t testing.TB) *Server {
 	t.Helper()
@@ -225,7 +225,7 @@ func (s *Server) needsStore(t testing.TB, operation string) {
 	}
 }
 
-// Settle waits until the controllers, including those of the Builder, are idle: for example, namespaces are
+// Settle waits until the controllers, including Builder.Controllers, are idle: for example, namespaces are
 // emptied and garbage is collected. It fails the test after a minute.
 func (s *Server) Settle() {
 	s.t.Helper()
@@ -236,7 +236,7 @@ func (s *Server) Settle() {
 	}
 }
 
-// InstallCRDs creates the CustomResourceDefinitions in the files of a directory, such as those of a code
+// InstallCRDs creates the CustomResourceDefinitions in the files of a directory, such as the output of a code
 // generator (see registry.CRDFiles), and waits until they are served. An error ends the test. If the test
 // does not need the definitions as objects, it is simpler to register the kinds of registry.FromCRDDir.
 func (s *Server) InstallCRDs(files fs.FS) {

@@ -158,7 +158,7 @@ func TestBubble(t *testing.T) {
 			}
 		}
 		assert.Equal(t, []string{"ADDED", "DELETED"}, seen)
-		assert.Equal(t, 2*time.Hour, time.Since(begun).Round(time.Minute), "the watch ended when it was to")
+		assert.Equal(t, 2*time.Hour, time.Since(begun).Round(time.Minute), "the watch ended after its timeout")
 		require.NoError(t, watch.Body.Close())
 	})
 }
@@ -206,7 +206,7 @@ func TestRequestsEnd(t *testing.T) {
 
 		whole := open(t.Context())
 		body, err := io.ReadAll(whole.Body)
-		assert.NoError(t, err, "a watch that is over ends in order")
+		assert.NoError(t, err, "the response of an ended watch is complete")
 		assert.Empty(t, body)
 
 		ctx, cancel = context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// InstallWebhooks creates the webhook configurations in the files of a directory, such as those of a code
+// InstallWebhooks creates the webhook configurations in the files of a directory, such as the output of a code
 // generator, and calls handler for requests to the services of these webhooks, without a socket or
 // certificate. It also calls handler for the services of conversion webhooks: of the definitions in the
 // files, which InstallCRDs creates, and of the definitions on the server whose service has no handler yet.
@@ -101,7 +101,7 @@ func (s *services) put(of server.Service, handler http.Handler) {
 	s.handlers[of] = handler
 }
 
-// putIfAbsent is put, unless the service has a handler.
+// putIfAbsent is like put, but keeps an existing handler of the service.
 func (s *services) putIfAbsent(of server.Service, handler http.Handler) {
 	s.mu.RLock()
 	taken := s.handlers[of] != nil
@@ -117,7 +117,7 @@ func (s *services) clone() *services {
 	return &services{handlers: maps.Clone(s.handlers)}
 }
 
-// resolver returns a resolver that finds these services first, and then those of next.
+// resolver returns a resolver for these services. It resolves other services by next.
 func (s *services) resolver(next server.ServiceResolver) server.ServiceResolver {
 	return func(ctx context.Context, of server.Service) (server.Endpoint, error) {
 		s.mu.RLock()

@@ -65,7 +65,7 @@ webhooks:
 	// Output: Ahab
 }
 
-// The manifests are those of an operator. The handler is its webhook server, for example of
+// The manifests belong to an operator. The handler is its webhook server, for example of
 // controller-runtime; here it refuses everything.
 func ExampleServer_InstallWebhooks() {
 	manifests := fstest.MapFS{"manifests.yaml": {Data: []byte(`

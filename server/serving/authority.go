@@ -33,8 +33,8 @@ const (
 	clockSkew       = 5 * time.Minute
 )
 
-// Authority is a certificate authority. Its own certificate is valid for ten years, and those that it issues
-// for one year. It is immutable, so its methods are safe for concurrent use.
+// Authority is a certificate authority. Its own certificate is valid for ten years; issued certificates are valid for
+// a year. It is immutable, so its methods are safe for concurrent use.
 type Authority struct {
 	Cert *x509.Certificate
 	Key  *ecdsa.PrivateKey
@@ -61,8 +61,8 @@ func NewAuthority(name string) (*Authority, error) {
 // authorityFile is the name of the file with the key and certificate of an authority.
 const authorityFile = "authority.pem"
 
-// LoadAuthority reads the authority that is kept in a directory. If there is none, it creates one and keeps
-// it in a file that only the owner can read. If several processes call it at once, they all get the same
+// LoadAuthority reads the authority stored in a directory. If the directory has no authority, it creates an authority
+// and stores it in a file that only the owner can read. If several processes call it concurrently, they all get the same
 // authority.
 func LoadAuthority(dir string) (*Authority, error) {
 	path := filepath.Join(dir, authorityFile)
@@ -190,7 +190,7 @@ func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
 func WritePrivate(path string, data []byte) error { return putPrivate(path, data, os.Rename) }
 
 // CreatePrivate is like WritePrivate, but does not replace an existing file. It returns the contents of the
-// file. If several processes call it at once, they all get the same contents.
+// file. If several processes call it concurrently, they all get the same contents.
 func CreatePrivate(path string, data []byte) (kept []byte, err error) {
 	if err := putPrivate(path, data, linkOrRename); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// listener tracks the connections that it accepted, to close idle ones at once on shutdown:
-// http.Server.Shutdown waits five seconds for the first request of a new connection, and keeps an HTTP/2
+// listener tracks the connections that it accepted, in order to close idle connections immediately at shutdown.
+// Without it, http.Server.Shutdown waits five seconds for the first request of a new connection, and keeps an HTTP/2
 // connection open for a second after GOAWAY.
 type listener struct {
 	net.Listener
@@ -87,8 +87,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn. A write during shutdown to an idle client that has sent nothing, after the last
-// response was flushed, is the GOAWAY.
+// Write implements net.Conn. If the connection is idle during shutdown, the last response was flushed and the client
+// has sent nothing since, the write is the GOAWAY frame.
 func (c *conn) Write(b []byte) (int, error) {
 	last := c.listener.ending.Load() && c.flushed.Load()
 	n, err := c.Conn.Write(b)
@@ -195,9 +195,9 @@ func (l *listener) cutOff() {
 	}
 }
 
-// hangUp closes the write side of an idle HTTP/2 connection after GOAWAY was sent, which also means that the
-// last response was flushed. The client reads the rest and closes its own side; closing both sides could make
-// it lose the response. net/http itself closes idle connections of other protocols.
+// hangUp closes the write side of an idle HTTP/2 connection after GOAWAY was sent, and therefore after the last response
+// was flushed. The client reads the rest and closes its own side; if the server closed both sides, the client could lose
+// the response. net/http itself closes idle connections of other protocols.
 func (c *conn) hangUp(ctx context.Context) {
 	select {
 	case <-c.goingAway:

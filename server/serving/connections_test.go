@@ -64,7 +64,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 }
 
 // TestIdleEnd checks that a server without requests in flight shuts down at once, whatever connections
-// clients hold open, and that a watch is ended properly. The time is that of the synctest bubble.
+// clients hold open, and that a watch is ended properly. It uses the clock of the synctest bubble.
 func TestIdleEnd(t *testing.T) {
 	const most = 50 * time.Millisecond // the first few polls of http.Server.Shutdown
 	for name, protocol := range map[string]string{"HTTP/1.1": "http/1.1", "HTTP/2": "h2"} {
@@ -107,7 +107,7 @@ func TestIdleEnd(t *testing.T) {
 				begin := time.Now()
 				stop()
 				_, err = io.Copy(io.Discard, watch.Body)
-				assert.NoError(t, err, "a watch ends whole")
+				assert.NoError(t, err, "the response of the watch is complete")
 				assert.NoError(t, <-ended)
 				assert.Less(t, time.Since(begin), most)
 			})

@@ -14,8 +14,8 @@ func (ca *Authority) Kubeconfig(url, user string, groups ...string) ([]byte, err
 	return Kubeconfig(url, user, ca.PEM(), cert, key), nil
 }
 
-// Kubeconfig returns a kubeconfig for the server at a URL. ca verifies the server; cert and key are those of
-// the user. All are PEM.
+// Kubeconfig returns a kubeconfig for the server at a URL. ca has the CA certificates that verify the server; cert and
+// key are the client certificate of the user and its key. All are PEM.
 func Kubeconfig(url, user string, ca, cert, key []byte) []byte {
 	b64 := base64.StdEncoding.EncodeToString
 	return fmt.Appendf(nil, `apiVersion: v1

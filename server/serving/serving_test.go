@@ -256,8 +256,8 @@ func TestClientsMoveOn(t *testing.T) {
 	}
 }
 
-// TestNothingIsRefused checks that a server that shuts down answers each request that it received, or lets
-// the client know that it did not take it.
+// TestNothingIsRefused checks that a server that shuts down answers each request that it received, or informs
+// the client that it did not process the request.
 func TestNothingIsRefused(t *testing.T) {
 	s := begin(t, serving.Options{})
 	var all, begun sync.WaitGroup

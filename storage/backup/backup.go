@@ -9,8 +9,8 @@ import (
 )
 
 // Backup writes a backup of a store, including the retained history, to w. The store can be written to meanwhile. The
-// backup contains at least all commits that were acknowledged before the call. With Options.Since it is an
-// incremental backup; it fails with ErrNotOnTop if the store is older than that position.
+// backup contains at least all commits that were acknowledged before the call. With Options.Base it is an
+// incremental backup; it fails with ErrWrongBase if the store is older than that position.
 //
 // If Backup fails, the written data is not a usable backup. The caller must make sure that the file is on the disk.
 func Backup(ctx context.Context, from storage.Backend, w io.Writer, o Options) (*Report, error) {

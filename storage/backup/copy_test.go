@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/backup"
-	"orch.io/controlplane/storage/faultinject"
 )
 
 // TestCopyDetectsLostRecords checks that Copy fails if the destination has lost records.

@@ -116,7 +116,7 @@ type Report struct {
 	Versions         int64 // number of records and deletions, including the history
 	Bytes            int64 // size of their keys and values
 
-	// RevisionsKept reports whether the destination has the revisions of the source. Reached is the newest revision of
+	// RevisionsKept reports whether the destination has the revisions of the source. DestinationRevision is the newest revision of
 	// the destination.
 	RevisionsKept       bool
 	DestinationRevision storage.Revision

@@ -240,7 +240,7 @@ func TestForgedMark(t *testing.T) {
 	_, err = to.Get(t.Context(), "k1", 0)
 	require.NoError(t, err)
 
-	f = honest(header{Oldest: 1}, entries...) // it is there at the end
+	f = honest(header{Oldest: 1}, entries...) // the record exists at the end
 	to = memstore.New(memstore.Options{})
 	defer to.Close()
 	_, err = Restore(t.Context(), struct{ storage.Backend }{to}, Options{}, bytes.NewReader(f.file(t)))
@@ -352,7 +352,7 @@ func FuzzChain(f *testing.F) {
 			}
 		}
 		var now digest
-		for _, e := range state { // as somebody would make it who knows the first file
+		for _, e := range state { // as an attacker who knows the first file would forge it
 			switch {
 			case e.earlier:
 				now.add(have[version{e.Key, e.Revision}])

@@ -58,7 +58,7 @@ func Handler(from storage.Backend) http.Handler {
 
 // Fetch requests a backup from a Handler at an address. The caller must close the result. If the backup fails on the server,
 // Read returns the error of the server at the end. If since is not zero, the backup is incremental, and Fetch fails with
-// ErrNotOnTop if it cannot be based on that position.
+// ErrWrongBase if it cannot be based on that position.
 func Fetch(ctx context.Context, client *http.Client, address string, since Position) (io.ReadCloser, error) {
 	if since != (Position{}) {
 		address += "?" + url.Values{"since": {strconv.FormatInt(int64(since.Revision), 10)}, "id": {since.ID}}.Encode()

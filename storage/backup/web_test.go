@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/backup"
-	"orch.io/controlplane/storage/faultinject"
 )
 
 // fetch returns the response of a handler and the error of reading it.

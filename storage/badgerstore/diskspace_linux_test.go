@@ -353,7 +353,7 @@ func TestLogsAreAllocated(t *testing.T) {
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, info.Sys().(*syscall.Stat_t).Blocks*512, int64(5<<18), "log %d", id)
 			if info.Size() > 0 {
-				break // it is in use since this commit, and the one before on its way to a table
+				break // this log is in use since this commit, and the log before it is being written to a table
 			}
 		}
 	}

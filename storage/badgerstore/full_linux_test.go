@@ -118,7 +118,7 @@ func fillStore(t *testing.T, s *Store, bytes int) int {
 			return i
 		default:
 			refused++
-			time.Sleep(10 * time.Millisecond) // what a compaction gives back is filled, too
+			time.Sleep(10 * time.Millisecond) // also fill the space that compactions free
 		}
 	}
 }

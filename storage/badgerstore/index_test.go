@@ -139,7 +139,7 @@ func FuzzBlock(f *testing.F) {
 			return
 		}
 		at := b.after
-		for i, c := range b.commits { // those of one commit have one revision
+		for i, c := range b.commits { // all records of a commit have the same revision
 			require.GreaterOrEqual(t, c.revision, at)
 			require.True(t, i > 0 || c.revision > at)
 			at = c.revision

@@ -99,7 +99,7 @@ type Stats struct {
 }
 
 // Store is a storage.Backend in a directory. It also implements storage.Importer, StampReader, Checker,
-// Historian, Sequencer, Writer and Sizer.
+// HistoryReader, Sequencer, Writer and Sizer.
 //
 // Writes: the committer goroutine (run) owns the field committer and is the only writer of the database.
 // Other goroutines put a request into queue and wait until it is handled or its context ends. In the

@@ -29,9 +29,10 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// withUser makes a user that may read and write under /ours/, and from now on needs one.
-func withUser(t testing.TB, m *etcdtest.Member) etcdstore.Options {
-	admin := another(t, m)
+// optionsWithUser creates a user who may read and write the keys below /ours/, enables authentication,
+// and returns the options of a store with that user.
+func optionsWithUser(t testing.TB, m *etcdtest.Member) etcdstore.Options {
+	admin := newClient(t, m)
 	o := addUser(t, admin)
 	_, err := admin.AuthEnable(t.Context())
 	require.NoError(t, err)
@@ -56,12 +57,12 @@ func addUser(t testing.TB, admin *clientv3.Client) etcdstore.Options {
 	return etcdstore.Options{Endpoints: admin.Endpoints(), Prefix: "/ours", Username: "ours", Password: "password", Retain: -1}
 }
 
-// TestUser: a user that may read and write under the prefix can do everything but compact, which
-// is for root.
-func TestUser(t *testing.T) {
+// TestUserNeedsRootOnlyToCompact: a user with read and write permission below the prefix can do
+// everything except compact, which needs the role root.
+func TestUserNeedsRootOnlyToCompact(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	o := withUser(t, etcdtest.Start(t))
+	o := optionsWithUser(t, etcdtest.Start(t))
 	s, err := etcdstore.Open(ctx, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
@@ -72,7 +73,7 @@ func TestUser(t *testing.T) {
 	_, records, err := s.Scan(ctx, "a", "b", 0)
 	require.NoError(t, err)
 	for range records {
-		t.Fatal("there is nothing behind the prefix")
+		t.Fatal("Scan returned a key without the prefix")
 	}
 	have, err := s.Stamp(ctx, "name", "value")
 	require.NoError(t, err)
@@ -90,8 +91,8 @@ func TestUser(t *testing.T) {
 	require.ErrorContains(t, err, "authentication failed")
 }
 
-// TestToken: the token that a user has got counts no more after a while, which no call is told.
-func TestToken(t *testing.T) {
+// TestExpiredTokenIsRenewed: every kind of call succeeds after the token of the user has expired.
+func TestExpiredTokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	certificate(t, dir, time.Hour)
@@ -100,18 +101,18 @@ func TestToken(t *testing.T) {
 		flag string
 		age  time.Duration
 	}{
-		"simple": {"--auth-token-ttl=1", 2500 * time.Millisecond}, // etcd looks once in a second what is too old
+		"simple": {"--auth-token-ttl=1", 2500 * time.Millisecond}, // etcd removes expired tokens once per second
 		"JWT":    {"--auth-token=jwt,sign-method=ES256,ttl=1s,priv-key=" + key, 1100 * time.Millisecond},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			expires(t, withUser(t, etcdtest.Start(t, token.flag)), token.age)
+			checkCallsWithExpiredTokens(t, optionsWithUser(t, etcdtest.Start(t, token.flag)), token.age)
 		})
 	}
 }
 
-// expires makes calls each of which comes when the token of the one before counts no more.
-func expires(t *testing.T, o etcdstore.Options, age time.Duration) {
+// checkCallsWithExpiredTokens makes calls and waits before each until the token has expired.
+func checkCallsWithExpiredTokens(t *testing.T, o etcdstore.Options, age time.Duration) {
 	s, err := etcdstore.Open(t.Context(), o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
@@ -137,11 +138,11 @@ func expires(t *testing.T, o etcdstore.Options, age time.Duration) {
 	require.Positive(t, s.Size())
 }
 
-// TestAuthEnabled: etcd begins to ask who its clients are while a store is open. A store without a
-// user is told so at once.
-func TestAuthEnabled(t *testing.T) {
+// TestAuthEnabledWhileOpen: a store with a user keeps working when authentication is enabled while it
+// is open. A store without a user then fails to open without retries.
+func TestAuthEnabledWhileOpen(t *testing.T) {
 	t.Parallel()
-	admin := another(t, etcdtest.Start(t))
+	admin := newClient(t, etcdtest.Start(t))
 	o := addUser(t, admin)
 	s, err := etcdstore.Open(t.Context(), o)
 	require.NoError(t, err)
@@ -152,54 +153,56 @@ func TestAuthEnabled(t *testing.T) {
 	require.Greater(t, put(t, s, "a", "2"), first)
 	require.NoError(t, firstOf(t, s, first))
 	o.Username, o.Password = "", ""
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // less than a store tries
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // less than the time for which a store retries
 	defer cancel()
 	_, err = etcdstore.Open(ctx, o)
 	require.ErrorContains(t, err, "user name is empty")
 }
 
-// TestMayNotCompact: a store whose user may not compact says so, and not each time that it tries.
-func TestMayNotCompact(t *testing.T) {
+// TestCompactionErrorIsLoggedOnce: a store whose user may not compact logs the error once, not in every
+// turn.
+func TestCompactionErrorIsLoggedOnce(t *testing.T) {
 	t.Parallel()
-	o := withUser(t, etcdtest.Start(t))
+	o := optionsWithUser(t, etcdtest.Start(t))
 	o.Retain = time.Second / 2
-	var said lines
-	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	var logged logLines
+	o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	s, err := etcdstore.Open(t.Context(), o)
 	require.NoError(t, err)
-	for range 60 { // each takes as long as a look at what may be forgotten
+	for range 60 { // each takes as long as a turn of compactLoop
 		put(t, s, "a", "1")
 		time.Sleep(50 * time.Millisecond)
 	}
 	require.NoError(t, s.Close())
-	require.Len(t, said.all(), 1, said.all())
-	require.Contains(t, said.all()[0], "permission denied")
+	require.Len(t, logged.all(), 1, logged.all())
+	require.Contains(t, logged.all()[0], "permission denied")
 }
 
-// lines are what was written to a log.
-type lines struct {
+// logLines collects the lines written to a log.
+type logLines struct {
 	mu   sync.Mutex
 	text []string
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logLines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text = append(l.text, string(p))
 	return len(p), nil
 }
 
-func (l *lines) all() []string {
+func (l *logLines) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.text)
 }
 
-// TestOpenEnds: with its context, also if etcd does not answer who the user is.
-func TestOpenEnds(t *testing.T) {
+// TestOpenEndsWithItsContext: Open returns when its context ends, even if etcd does not answer the
+// authentication request.
+func TestOpenEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
-	o := withUser(t, m)
+	o := optionsWithUser(t, m)
 	m.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -210,17 +213,18 @@ func TestOpenEnds(t *testing.T) {
 	m.Resume()
 }
 
-// TestPrefix: no store can lie within another one.
-func TestPrefix(t *testing.T) {
+// TestPrefixInsideAnotherStoreIsRejected: Open rejects a prefix whose keys could belong to another
+// store.
+func TestPrefixInsideAnotherStoreIsRejected(t *testing.T) {
 	for _, prefix := range []string{"/data", "/a/data/x", "/a/fences", "stamps/"} {
 		_, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{"127.0.0.1:1"}, Prefix: prefix})
 		require.ErrorContains(t, err, "within another store", prefix)
 	}
 }
 
-// TestCertificates: the store has a certificate of its own, without which etcd lets nobody in, and
-// which may be replaced.
-func TestCertificates(t *testing.T) {
+// TestClientCertificateCanBeReplaced: etcd requires a client certificate; the store uses the
+// certificate that GetClientCertificate returns at the time of a connection.
+func TestClientCertificateCanBeReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	trusted := filepath.Join(dir, "trusted.pem")
@@ -230,7 +234,7 @@ func TestCertificates(t *testing.T) {
 		require.NoError(t, os.Mkdir(own, 0o700))
 		pem := certificate(t, own, valid)
 		require.True(t, pool.AppendCertsFromPEM(pem))
-		all, _ := os.ReadFile(trusted) // not there for the first one
+		all, _ := os.ReadFile(trusted) // the file does not exist at the first call
 		require.NoError(t, os.WriteFile(trusted, append(all, pem...), 0o600))
 		return filepath.Join(own, "cert.pem"), filepath.Join(own, "key.pem")
 	}
@@ -241,7 +245,7 @@ func TestCertificates(t *testing.T) {
 	of("first", valid)
 	expired := time.After(valid)
 	m := etcdtest.Start(t, "--cert-file", cert, "--key-file", key, "--trusted-ca-file", trusted, "--client-cert-auth")
-	var own atomic.Value // the directory of the store's
+	var own atomic.Value // the directory of the certificate of the store
 	own.Store(first)
 	o := etcdstore.Options{Endpoints: []string{m.Endpoint}, Retain: -1, TLS: &tls.Config{
 		RootCAs: pool,
@@ -270,12 +274,12 @@ func TestCertificates(t *testing.T) {
 	none.TLS = &tls.Config{RootCAs: pool}
 	refused(none)
 	own.Store(second)
-	m.Kill() // so that there is another connection
+	m.Kill() // to force a new connection
 	m.Restart()
 	require.NoError(t, firstOf(t, s, put(t, s, "a", "2")-1))
 }
 
-// certificate writes one that signs itself into a directory.
+// certificate writes a self-signed certificate and its key into dir.
 func certificate(t testing.TB, dir string, valid time.Duration) (certPEM []byte) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

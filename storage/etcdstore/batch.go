@@ -13,27 +13,32 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Bounds of a batch of several commits. etcd takes 128 operations, and as many comparisons, unless it is set
-// otherwise; one of each is the store's own.
+// Limits of a batch of several commits. By default, etcd accepts 128 operations and 128 comparisons in
+// a transaction; the store needs one of each for the head and the fence.
 const (
 	batchOps   = 127
 	batchBytes = 128 << 10
 )
 
-// batch is commits that are made by one transaction, all or none: those whose comparisons fail are refused, and
-// the others sent again. What one of them writes no other one writes or compares, since etcd compares before it
-// writes. One that deletes is alone, since what is deleted has no value that could have a mark.
+// batch is a group of commits that one transaction applies, all or none. If comparisons fail, the
+// commits to which they belong are refused, and the others are sent again. No commit of a batch writes
+// a key that another commit of the batch writes or compares, because etcd evaluates all comparisons
+// before it writes. A commit that deletes keys is in a batch of its own, because a deletion has no
+// value that could hold the position of the commit.
+//
+// A batch is not safe for concurrent use: before it is sent it is guarded by queue.mu, then it belongs
+// to the goroutine that calls run.
 type batch struct {
 	store    *Store
-	commits  []*commit       // by their places
-	keys     map[string]bool // of all of them; true: written
-	compares int             // of all that were added, as the other numbers
+	commits  []*commit       // in the order of their positions
+	keys     map[string]bool // of all commits; true if the key is written, false if it is only guarded
+	compares int             // of all commits that were added, also those refused since; so are ops and size
 	ops      int
 	size     int
 
-	name  string
-	at    int64 // that of the fence on which it depends
-	after int64 // the revision of etcd before it was sent; 0: it was not
+	name          string
+	fenceRevision int64 // the etcd revision of the fence that the transaction compares
+	sentAfter     int64 // an etcd revision that is older than the transaction; 0 if it was not sent
 }
 
 func (s *Store) newBatch(commits ...*commit) *batch {
@@ -45,28 +50,30 @@ func (s *Store) newBatch(commits ...*commit) *batch {
 }
 
 func (b *batch) add(c *commit) {
-	b.commits, b.compares, b.ops, b.size = append(b.commits, c), b.compares+len(c.compares)+len(c.places), b.ops+len(c.ws), b.size+c.size
+	b.commits, b.compares, b.ops, b.size = append(b.commits, c), b.compares+len(c.compares)+len(c.positions), b.ops+len(c.ws), b.size+c.size
 	for _, w := range c.ws {
 		b.keys[w.Key] = b.keys[w.Key] || !w.Guard
 	}
 }
 
-// hasRoom reports whether a commit is not too much beside the others.
+// hasRoom reports whether the batch stays within its limits with c.
 func (b *batch) hasRoom(c *commit) bool {
-	return len(b.commits) < places && b.compares+len(c.compares)+len(c.places) <= batchOps && b.ops+len(c.ws) <= batchOps && b.size+c.size <= batchBytes
+	return len(b.commits) < positions && b.compares+len(c.compares)+len(c.positions) <= batchOps && b.ops+len(c.ws) <= batchOps && b.size+c.size <= batchBytes
 }
 
-// meets reports whether a commit writes what another one writes or compares, or compares what another one writes.
-func (b *batch) meets(c *commit) bool {
+// overlaps reports whether c writes a key that the batch writes or compares, or compares a key that the
+// batch writes.
+func (b *batch) overlaps(c *commit) bool {
 	return slices.ContainsFunc(c.ws, func(w storage.Write) bool {
 		written, ok := b.keys[w.Key]
 		return ok && (written || !w.Guard)
 	})
 }
 
-// run makes the commits and answers them. What etcd does not take of several it may take of each.
+// run executes the batch and answers its commits. If etcd rejects a batch as too large or not
+// permitted, run tries each commit alone.
 func (b *batch) run(ctx context.Context) {
-	revision, err := b.make(ctx)
+	revision, err := b.execute(ctx)
 	refused := tooLarge(err) || errors.Is(err, rpctypes.ErrPermissionDenied)
 	if refused && !errors.Is(err, errUnknown) && len(b.commits) > 1 {
 		for _, c := range b.commits {
@@ -74,32 +81,33 @@ func (b *batch) run(ctx context.Context) {
 		}
 		return
 	}
-	for place, c := range b.commits {
-		c.answer(revisionOf(revision, place), err)
+	for position, c := range b.commits {
+		c.answer(revisionOf(revision, position), err)
 	}
 }
 
-// make makes the commits that are not refused, and returns their revision of etcd.
-func (b *batch) make(ctx context.Context) (revision int64, err error) {
+// execute applies the commits of the batch, without those that it refuses, and returns their etcd
+// revision.
+func (b *batch) execute(ctx context.Context) (revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	ctx, back := b.store.toLeader(ctx)
+	ctx, back := b.store.preferLeader(ctx)
 	defer back()
-	if revision, err = b.repeat(ctx); errors.Is(err, rpctypes.ErrNoSpace) {
-		return b.full(ctx, err)
+	if revision, err = b.sendUntilResolved(ctx); errors.Is(err, rpctypes.ErrNoSpace) {
+		return b.executeWithoutSpace(ctx, err)
 	}
 	return revision, err
 }
 
-// repeat sends the batch until it is known what became of it. It is sent again only when what was sent
-// before will never be made, and without the commits that nobody waits for.
-func (b *batch) repeat(ctx context.Context) (revision int64, err error) {
+// sendUntilResolved sends the batch until its outcome is known. It sends the batch again only if the
+// previous transaction will never be applied, and without the commits whose callers have given up.
+func (b *batch) sendUntilResolved(ctx context.Context) (revision int64, err error) {
 	for pause, most := pauseTime, firstCommit; ; {
-		b.leave()
+		b.dropCanceled()
 		if len(b.commits) == 0 {
 			return 0, nil
 		}
-		if b.at, err = b.store.fenced(ctx); err != nil {
+		if b.fenceRevision, err = b.store.ensureFence(ctx); err != nil {
 			return 0, err
 		}
 		resp, err := b.send(ctx, most)
@@ -107,20 +115,20 @@ func (b *batch) repeat(ctx context.Context) (revision int64, err error) {
 		case err == nil && resp.Succeeded:
 			return resp.Header.Revision, nil
 		case err == nil:
-			if !b.store.fence.moved(b.at, resp.Responses[len(resp.Responses)-1].GetResponseRange().Kvs) {
+			if !b.store.fence.observe(b.fenceRevision, resp.Responses[len(resp.Responses)-1].GetResponseRange().Kvs) {
 				b.refuse(resp)
 			}
 			continue
-		case b.store.turnedAway(err):
+		case b.store.notExecuted(err):
 		case ctx.Err() != nil:
 			return 0, unknown(err)
-		case !b.store.passing(err):
+		case !b.store.retryable(err):
 			return 0, err
-		case b.left():
+		case b.allCanceled():
 			return 0, unknown(err)
 		default:
-			b.store.logger.Debug("etcd did not answer a commit, finding out what became of it", "error", err)
-			if revision, err = b.settle(ctx); revision != 0 || err != nil {
+			b.store.logger.Debug("etcd did not answer a commit; finding out its outcome", "error", err)
+			if revision, err = b.resolve(ctx); revision != 0 || err != nil {
 				return revision, err
 			}
 		}
@@ -131,24 +139,25 @@ func (b *batch) repeat(ctx context.Context) (revision int64, err error) {
 	}
 }
 
-// leave drops the commits that nobody waits for any more.
-func (b *batch) leave() {
+// dropCanceled removes the commits whose callers have given up.
+func (b *batch) dropCanceled() {
 	b.commits = slices.DeleteFunc(b.commits, func(c *commit) bool {
-		gone := c.ctx.Err() != nil
-		if gone {
+		canceled := c.ctx.Err() != nil
+		if canceled {
 			c.answer(0, c.ctx.Err())
 		}
-		return gone
+		return canceled
 	})
 }
 
-// left reports whether nobody waits for any of the commits.
-func (b *batch) left() bool {
+// allCanceled reports whether the callers of all commits have given up.
+func (b *batch) allCanceled() bool {
 	return !slices.ContainsFunc(b.commits, func(c *commit) bool { return c.ctx.Err() == nil })
 }
 
-// send makes the writes if the fence is as it was, too, and leaves the name of the batch in the head, at the place
-// of its last commit; or it gets what is there of the keys and the fence if a comparison fails.
+// send sends the transaction of the batch. If all comparisons hold, including that of the fence, it
+// applies the writes and puts the name of the batch and the position of its last commit into the head.
+// If one fails, it returns the current state of the keys and the fence.
 func (b *batch) send(ctx context.Context, most time.Duration) (*clientv3.TxnResponse, error) {
 	s := b.store
 	compares, now, gets, err := b.transaction(ctx)
@@ -156,59 +165,61 @@ func (b *batch) send(ctx context.Context, most time.Duration) (*clientv3.TxnResp
 		return nil, err
 	}
 	name := marked(len(b.commits)-1, []byte(b.name))
-	return b.do(ctx, most, append(compares, s.fence.unchanged(b.at)), append(now, clientv3.OpPut(s.head, name)), append(gets, clientv3.OpGet(s.fence.key)))
+	return b.sendTxn(ctx, most, append(compares, s.fence.unchanged(b.fenceRevision)), append(now, clientv3.OpPut(s.head, name)), append(gets, clientv3.OpGet(s.fence.key)))
 }
 
-// transaction is what the commits are to etcd: what they depend on, what they do, and what is to be known of their
-// keys if a comparison fails: the record of one key, or else the revisions alone, since all the values may be more
-// than an answer holds.
+// transaction returns the comparisons and operations of the commits, and the reads that find out which
+// comparison failed. The reads return the record if the batch has one key, and only revisions
+// otherwise, because all the values together could exceed the size of an answer.
 func (b *batch) transaction(ctx context.Context) (compares []clientv3.Cmp, now, gets []clientv3.Op, err error) {
 	compares, now, gets = make([]clientv3.Cmp, 0, b.compares+1), make([]clientv3.Op, 0, b.ops+1), make([]clientv3.Op, 0, b.ops+1)
-	var what []clientv3.OpOption
+	var options []clientv3.OpOption
 	if b.ops > 1 {
-		what = append(what, clientv3.WithKeysOnly())
+		options = append(options, clientv3.WithKeysOnly())
 	}
-	for place, c := range b.commits {
-		compares = append(append(compares, c.compares...), c.places...)
+	for position, c := range b.commits {
+		compares = append(append(compares, c.compares...), c.positions...)
 		for _, w := range c.ws {
 			key := b.store.data + w.Key
 			switch {
 			case deletes(w):
 				now = append(now, clientv3.OpDelete(key))
 			case !w.Guard:
-				now = append(now, clientv3.OpPut(key, marked(place, w.Value)))
+				now = append(now, clientv3.OpPut(key, marked(position, w.Value)))
 			}
-			gets = append(gets, clientv3.OpGet(key, what...))
+			gets = append(gets, clientv3.OpGet(key, options...))
 		}
 	}
-	if c := b.commits[0]; len(compares) > batchOps { // it is alone
-		hold, err := b.store.placesHold(ctx, c.ws)
+	if c := b.commits[0]; len(compares) > batchOps { // such a commit is alone in its batch
+		hold, err := b.store.positionsHold(ctx, c.ws)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		if compares = slices.Clone(c.compares); !hold {
-			compares = []clientv3.Cmp{never(b.store.head)}
+			compares = []clientv3.Cmp{neverHolds(b.store.head)}
 		}
 	}
 	return compares, now, gets, nil
 }
 
-// do sends a transaction.
-func (b *batch) do(ctx context.Context, most time.Duration, compares []clientv3.Cmp, now, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+// sendTxn sends a transaction and sets b.sentAfter.
+func (b *batch) sendTxn(ctx context.Context, most time.Duration, compares []clientv3.Cmp, now, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	s := b.store
-	attempt, cancel := bounded(ctx, most)
+	attempt, cancel := attemptContext(ctx, most)
 	defer cancel()
-	b.after = max(s.seen.Load(), b.at)
+	b.sentAfter = max(s.seen.Load(), b.fenceRevision)
 	resp, err := s.client.Txn(attempt).If(compares...).Then(now...).Else(otherwise...).Commit()
 	if err != nil && ctx.Err() == nil {
 		_, route := routed(ctx)
-		s.unanswered(route, err)
+		s.noteFailure(route, err)
 	}
 	return resp, err
 }
 
-// refuse answers the commits whose keys have other revisions of etcd than they expect, and keeps the others. If there
-// are none then a place is not as one of them expects.
+// refuse answers the commits that expect other etcd revisions than resp shows, and keeps the others in
+// the batch. If all etcd revisions are as expected, the position of a commit is not; then it refuses
+// all commits that compare positions. If the batch has several commits, it answers them with
+// errOtherRefused, so that each is retried alone.
 func (b *batch) refuse(resp *clientv3.TxnResponse) {
 	found, rest := map[*commit][]*pb.ResponseOp{}, resp.Responses
 	for _, c := range b.commits {
@@ -216,21 +227,21 @@ func (b *batch) refuse(resp *clientv3.TxnResponse) {
 	}
 	failed := func(c *commit) bool {
 		for i, w := range c.ws {
-			if differs(w, found[c][i].GetResponseRange().Kvs) {
+			if mismatches(w, found[c][i].GetResponseRange().Kvs) {
 				return true
 			}
 		}
 		return false
 	}
-	another := false
+	shared := false
 	if !slices.ContainsFunc(b.commits, failed) {
-		failed, another = func(c *commit) bool { return len(c.places) > 0 }, len(b.commits) > 1
+		failed, shared = func(c *commit) bool { return len(c.positions) > 0 }, len(b.commits) > 1
 	}
 	b.commits = slices.DeleteFunc(b.commits, func(c *commit) bool {
 		fails := failed(c)
 		switch {
-		case fails && another:
-			c.answer(0, errAnother)
+		case fails && shared:
+			c.answer(0, errOtherRefused)
 		case fails:
 			c.answer(0, &refusal{resp.Header.Revision, found[c]})
 		}
@@ -238,16 +249,17 @@ func (b *batch) refuse(resp *clientv3.TxnResponse) {
 	})
 }
 
-// full makes a commit for which etcd has no room, if it only deletes; etcd takes no put then, and so
-// the head goes, too, and as there is no name the commit is sent once. The batch by which etcd gets full
-// it makes, but answers that there is no room.
-func (b *batch) full(ctx context.Context, refused error) (revision int64, err error) {
-	if b.after != 0 {
-		if revision, err = b.look(ctx); revision != 0 || err != nil {
+// executeWithoutSpace applies a commit that only deletes keys while etcd is out of space. etcd then
+// accepts no put, so the transaction deletes the head instead of writing it. It leaves no name in the
+// history, so it is sent only once. Because etcd applies the batch with which it runs out of space but
+// answers with an error, executeWithoutSpace first looks whether the batch was applied.
+func (b *batch) executeWithoutSpace(ctx context.Context, refused error) (revision int64, err error) {
+	if b.sentAfter != 0 {
+		if revision, err = b.lookUp(ctx); revision != 0 || err != nil {
 			return revision, err
 		}
 	}
-	if slices.ContainsFunc(b.commits[0].ws, func(w storage.Write) bool { return w.Value != nil }) { // as each of several has
+	if slices.ContainsFunc(b.commits[0].ws, func(w storage.Write) bool { return w.Value != nil }) { // true for each commit of a shared batch
 		return 0, refused
 	}
 	for len(b.commits) > 0 {
@@ -255,13 +267,13 @@ func (b *batch) full(ctx context.Context, refused error) (revision int64, err er
 		if err != nil {
 			return 0, err
 		}
-		resp, err := b.do(ctx, callTime, compares, append(now, clientv3.OpDelete(b.store.head)), gets)
+		resp, err := b.sendTxn(ctx, callTime, compares, append(now, clientv3.OpDelete(b.store.head)), gets)
 		switch {
 		case err == nil && resp.Succeeded:
 			return resp.Header.Revision, nil
 		case err == nil:
 			b.refuse(resp)
-		case !b.store.turnedAway(err):
+		case !b.store.notExecuted(err):
 			return 0, unknown(err)
 		case !wait(ctx, pauseTime):
 			return 0, ctx.Err()

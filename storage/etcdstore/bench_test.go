@@ -17,11 +17,11 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// The benchmarks have beside each call of the store what etcd's own client does for the same.
+// Each benchmark compares a call of the store with the same call of etcd's own client ("bare").
 
 func BenchmarkGet(b *testing.B) {
 	m := etcdtest.Start(b)
-	s, bare := open(b, m, "/bench"), another(b, m)
+	s, bare := open(b, m, "/bench"), newClient(b, m)
 	defer func() { require.NoError(b, s.Close()) }()
 	put(b, s, "k", string(make([]byte, 1<<10)))
 	b.Run("store", func(b *testing.B) {
@@ -40,10 +40,11 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
-// BenchmarkCommit is durable creates of 1 KiB by some clients at once on three members. In turns with
-// them etcd's client puts the same keys and values, which is what etcd can do at best: of-limit is the
-// time of that divided by ours, and cpu-of-limit is the same of the time that the members computed, which
-// holds where members and clients do not share processors.
+// BenchmarkCommit measures durable creates of 1 KiB by several concurrent clients on three members. It
+// alternates with puts of the same keys and values by etcd's client, which are the best that etcd can
+// do: of-limit is the time of the puts divided by the time of the commits, and cpu-of-limit is the same
+// ratio of the CPU time of the members. The ratio is only meaningful if members and clients do not
+// share processors.
 func BenchmarkCommit(b *testing.B) {
 	c := etcdtest.StartCluster(b, "--unsafe-no-fsync=false")
 	var endpoints []string
@@ -70,8 +71,8 @@ func BenchmarkCommit(b *testing.B) {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
 			const rounds = 10
 			each := max(clients, b.N/rounds)
-			run := func(do func(key string) error) (took, computed float64) {
-				before, begun := computedBy(b, c), time.Now()
+			run := func(do func(key string) error) (took, cpu float64) {
+				before, begun := cpuSeconds(b, c), time.Now()
 				var all sync.WaitGroup
 				var done atomic.Int64
 				for range clients {
@@ -86,17 +87,17 @@ func BenchmarkCommit(b *testing.B) {
 				}
 				all.Wait()
 				took = time.Since(begun).Seconds()
-				return took, computedBy(b, c) - before
+				return took, cpuSeconds(b, c) - before
 			}
 			run(commit)
 			var ours, limit, ourCPU, limitCPU float64
 			b.ResetTimer()
 			for range rounds {
-				took, computed := run(commit)
-				ours, ourCPU = ours+took, ourCPU+computed
+				took, cpu := run(commit)
+				ours, ourCPU = ours+took, ourCPU+cpu
 				b.StopTimer()
-				took, computed = run(put)
-				limit, limitCPU = limit+took, limitCPU+computed
+				took, cpu = run(put)
+				limit, limitCPU = limit+took, limitCPU+cpu
 				b.StartTimer()
 			}
 			b.ReportMetric(limit/ours, "of-limit")
@@ -107,8 +108,8 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// computedBy is how long the members have computed so far.
-func computedBy(b *testing.B, c *etcdtest.Cluster) (seconds float64) {
+// cpuSeconds returns the CPU time that the members have used.
+func cpuSeconds(b *testing.B, c *etcdtest.Cluster) (seconds float64) {
 	for _, m := range c.Members {
 		seconds += metric(b, m, "process_cpu_seconds_total")
 	}
@@ -117,7 +118,7 @@ func computedBy(b *testing.B, c *etcdtest.Cluster) (seconds float64) {
 
 func BenchmarkScan(b *testing.B) {
 	m := etcdtest.Start(b)
-	s, bare := open(b, m, "/bench"), another(b, m)
+	s, bare := open(b, m, "/bench"), newClient(b, m)
 	defer func() { require.NoError(b, s.Close()) }()
 	const n = 1000
 	for i := range n {
@@ -141,7 +142,7 @@ func BenchmarkScan(b *testing.B) {
 
 func BenchmarkWatch(b *testing.B) {
 	m := etcdtest.Start(b)
-	s, bare := open(b, m, "/bench"), another(b, m)
+	s, bare := open(b, m, "/bench"), newClient(b, m)
 	defer func() { require.NoError(b, s.Close()) }()
 	const n = 1000
 	base := put(b, s, "begin", "")

@@ -12,15 +12,15 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// commit is one that a caller waits for.
+// commit is a commit whose caller waits for it.
 type commit struct {
-	ctx      context.Context // ends when nobody waits for it any more
-	ws       []storage.Write
-	compares []clientv3.Cmp // of revisions
-	places   []clientv3.Cmp // of the places that the writes expect
-	size     int
+	ctx       context.Context // ends when the caller gives up
+	ws        []storage.Write
+	compares  []clientv3.Cmp // of etcd revisions
+	positions []clientv3.Cmp // of the positions in the expected revisions
+	size      int
 
-	done     chan struct{} // closed when there is an answer
+	done     chan struct{} // closed after revision and err are set
 	revision storage.Revision
 	err      error
 }
@@ -34,7 +34,7 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	if len(ws) > storage.CommitLength {
 		return 0, fmt.Errorf("%w: %d writes", storage.ErrTooLarge, len(ws))
 	}
-	if size := bytesOf(ws); size > maxSend { // to send it takes long enough for being tried again
+	if size := bytesOf(ws); size > maxSend { // larger requests would take longer than an attempt may last
 		return 0, fmt.Errorf("%w: %d bytes", storage.ErrTooLarge, size)
 	}
 	inner, leave, err := s.enter(ctx)
@@ -45,9 +45,9 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	acked := storage.Revision(s.acked.Load())
 	revision, err := s.commit(inner, ws)
 	if err != nil {
-		return 0, s.told(ctx, err)
+		return 0, s.storageError(ctx, err)
 	}
-	s.compare(acked, revision)
+	s.detectLoss(acked, revision)
 	raise(&s.acked, int64(revision))
 	raise(&s.shown, int64(revision))
 	return revision, nil
@@ -60,15 +60,17 @@ func bytesOf(ws []storage.Write) (size int) {
 	return size
 }
 
-// compare notices that what was there before is gone, by a revision that should be no older.
-func (s *Store) compare(before, revision storage.Revision) {
+// detectLoss records a loss of commits if revision is older than before, which was the newest revision
+// at an earlier time.
+func (s *Store) detectLoss(before, revision storage.Revision) {
 	if revision < before {
 		s.lost.CompareAndSwap(0, int64(before))
 	}
 }
 
-// commit makes the writes, with others if it can be. If it is not certain that they were refused because of a
-// conflict of their own they are made again, alone.
+// commit applies the writes, in a shared batch if possible. If a shared batch was refused and the
+// conflict may belong to another of its commits, or the state at the refusal is compacted, commit tries
+// again alone.
 func (s *Store) commit(ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -79,7 +81,7 @@ func (s *Store) commit(ctx context.Context, ws []storage.Write) (storage.Revisio
 		switch {
 		case err == nil:
 			return c.revision, nil
-		case errors.Is(err, errAnother):
+		case errors.Is(err, errOtherRefused):
 			continue
 		case errors.As(err, &r):
 			err = s.conflict(ctx, ws, r)
@@ -90,7 +92,7 @@ func (s *Store) commit(ctx context.Context, ws []storage.Write) (storage.Revisio
 	}
 }
 
-// await has a commit made, and waits for the answer.
+// await submits a commit and waits for the answer.
 func (s *Store) await(c *commit, alone bool) error {
 	if alone || !s.queue.join(s, c) {
 		s.newBatch(c).run(c.ctx)
@@ -110,7 +112,7 @@ func unknown(err error) error { return fmt.Errorf("%w: %w", errUnknown, err) }
 
 func (s *Store) newCommit(ctx context.Context, ws []storage.Write) *commit {
 	c := &commit{ctx: ctx, ws: slices.Clone(ws), size: bytesOf(ws), done: make(chan struct{})}
-	c.compares, c.places = s.comparisons(ws)
+	c.compares, c.positions = s.comparisons(ws)
 	return c
 }
 
@@ -121,23 +123,23 @@ func (c *commit) answer(revision storage.Revision, err error) {
 
 func deletes(w storage.Write) bool { return w.Value == nil && !w.Guard }
 
-// never is a comparison that fails.
-func never(key string) clientv3.Cmp { return clientv3.Compare(clientv3.ModRevision(key), "<", 0) }
+// neverHolds returns a comparison that always fails.
+func neverHolds(key string) clientv3.Cmp { return clientv3.Compare(clientv3.ModRevision(key), "<", 0) }
 
-// comparisons is what the writes depend on.
+// comparisons returns the comparisons of etcd revisions and of positions that the writes need.
 func (s *Store) comparisons(ws []storage.Write) (revisions, places []clientv3.Cmp) {
 	for _, w := range ws {
 		key := s.data + w.Key
 		switch {
-		case deletes(w) && w.Expect == 0: // what is not there cannot be deleted
-			revisions = append(revisions, never(key))
+		case deletes(w) && w.Expect == 0: // a key that does not exist cannot be deleted
+			revisions = append(revisions, neverHolds(key))
 		case deletes(w) && w.Expect == storage.AnyRevision:
 			revisions = append(revisions, clientv3.Compare(clientv3.ModRevision(key), ">", 0))
 		case w.Expect == storage.AnyRevision:
 		default:
 			revisions = append(revisions, clientv3.Compare(clientv3.ModRevision(key), "=", etcdOf(w.Expect)))
 			if w.Expect != 0 {
-				places = append(places, hasPlace(key, placeOf(w.Expect))...)
+				places = append(places, hasPosition(key, positionOf(w.Expect))...)
 			}
 		}
 	}

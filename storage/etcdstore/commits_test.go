@@ -31,15 +31,15 @@ func remove(key string) []storage.Write {
 	return []storage.Write{{Key: key, Expect: storage.AnyRevision}}
 }
 
-// together makes commits by one transaction.
-func together(t *testing.T, s *Store, all ...[]storage.Write) (made []*commit) {
+// commitInOneTransaction applies commits in one transaction.
+func commitInOneTransaction(t *testing.T, s *Store, all ...[]storage.Write) (made []*commit) {
 	t.Helper()
 	b := s.newBatch()
 	for _, ws := range all {
 		ws, err := storage.NormalizeCommit(ws)
 		require.NoError(t, err)
 		c := s.newCommit(t.Context(), ws)
-		require.True(t, b.hasRoom(c) && !b.meets(c))
+		require.True(t, b.hasRoom(c) && !b.overlaps(c))
 		b.add(c)
 		made = append(made, c)
 	}
@@ -50,41 +50,43 @@ func together(t *testing.T, s *Store, all ...[]storage.Write) (made []*commit) {
 		switch {
 		case errors.As(c.err, &r):
 			c.err = s.conflict(t.Context(), c.ws, r)
-		case errors.Is(c.err, errAnother):
+		case errors.Is(c.err, errOtherRefused):
 			c.revision, c.err = s.commit(t.Context(), c.ws)
 		}
 	}
 	return made
 }
 
-// TestMark: every value comes back with its place, and what has no mark is as it is.
-func TestMark(t *testing.T) {
-	for place := range places {
+// TestMarkEncodesPosition: every value is decoded with its position, and a value without a mark is
+// unchanged.
+func TestMarkEncodesPosition(t *testing.T) {
+	for position := range positions {
 		for _, value := range []string{"", "{}", "\x81", "\xbf\xff", "\x00"} {
-			stored := []byte(marked(place, []byte(value)))
+			stored := []byte(marked(position, []byte(value)))
 			got, rest := unmarked(stored)
-			require.Equal(t, place, got)
+			require.Equal(t, position, got)
 			require.Equal(t, value, string(rest))
-			for other := range places {
+			for other := range positions {
 				low, high := string([]byte{mark(other) - 1}), string([]byte{mark(other) + 1})
-				require.Equal(t, other == place, string(stored) > low && string(stored) < high)
+				require.Equal(t, other == position, string(stored) > low && string(stored) < high)
 			}
 		}
 	}
-	for value, want := range map[string]int{"": 0, "{}": 0, "k8s\x00\x0a": 0, "\x7f": 0, "\x80": 0, "été": lastPlace, "\xff": lastPlace} {
-		place, rest := unmarked([]byte(value))
-		require.Equal(t, want, place)
+	for value, want := range map[string]int{"": 0, "{}": 0, "k8s\x00\x0a": 0, "\x7f": 0, "\x80": 0, "été": lastPosition, "\xff": lastPosition} {
+		position, rest := unmarked([]byte(value))
+		require.Equal(t, want, position)
 		require.Equal(t, value, string(rest))
 	}
-	at := revisionOf(1<<40, lastPlace)
+	at := revisionOf(1<<40, lastPosition)
 	require.EqualValues(t, 1<<40, etcdOf(at))
-	require.Equal(t, lastPlace, placeOf(at))
+	require.Equal(t, lastPosition, positionOf(at))
 	require.Equal(t, revisionOf(1<<40+1, 0), at+1)
 }
 
-// TestJoin: what one commit of a batch writes no other one of it writes or compares; who meets another one that waits,
-// deletes or is large, is made alone, and who is too much beside the others waits with the next batch.
-func TestJoin(t *testing.T) {
+// TestQueueJoin: a commit joins the waiting batch unless it overlaps the batch, deletes a key, is
+// large, or exceeds the limits of the batch. A commit that exceeds the limits starts the next batch;
+// the others are sent alone.
+func TestQueueJoin(t *testing.T) {
 	long := func(n int, key string) (ws []storage.Write) {
 		for i := range n {
 			ws = append(ws, create(fmt.Sprint(key, i))...)
@@ -102,19 +104,19 @@ func TestJoin(t *testing.T) {
 	}{
 		{"other keys", create("a"), create("b"), with},
 		{"the same key", create("a"), create("a"), alone},
-		{"one guard", guarded("a", "g", 1), guarded("b", "g", 1), with},
-		{"what the other one guards", guarded("a", "g", 1), create("g"), alone},
-		{"what guards the other one", create("g"), guarded("a", "g", 1), alone},
+		{"the same guard", guarded("a", "g", 1), guarded("b", "g", 1), with},
+		{"writes a guarded key", guarded("a", "g", 1), create("g"), alone},
+		{"guards a written key", create("g"), guarded("a", "g", 1), alone},
 		{"a deletion", create("a"), remove("b"), alone},
 		{"a deletion beside a creation", create("a"), append(create("b"), remove("c")...), alone},
-		{"as large as can be", create("a"), large("b", batchBytes-2), with},
-		{"larger", create("a"), large("b", batchBytes-1), next},
-		{"too large", create("a"), large("b", batchBytes+1), alone},
-		{"as long as can be", long(batchOps-1, "a"), create("b"), with},
-		{"longer", long(batchOps, "a"), create("b"), next},
+		{"maximal size", create("a"), large("b", batchBytes-2), with},
+		{"over the maximal size", create("a"), large("b", batchBytes-1), next},
+		{"over the size of a batch", create("a"), large("b", batchBytes+1), alone},
+		{"maximal number of writes", long(batchOps-1, "a"), create("b"), with},
+		{"over the maximal number of writes", long(batchOps, "a"), create("b"), next},
 	} {
 		s := &Store{}
-		s.queue.underWay = mostBatches
+		s.queue.running = maxBatches
 		first, second := s.newCommit(t.Context(), c.first), s.newCommit(t.Context(), c.second)
 		require.True(t, s.queue.join(s, first))
 		require.Equal(t, c.want != alone, s.queue.join(s, second), c.name)
@@ -123,25 +125,26 @@ func TestJoin(t *testing.T) {
 			require.Equal(t, []*commit{second}, s.queue.next().commits, c.name)
 		}
 		require.Nil(t, s.queue.next())
-		require.Equal(t, mostBatches-1, s.queue.underWay)
+		require.Equal(t, maxBatches-1, s.queue.running)
 	}
 	s := &Store{}
-	s.queue.underWay = mostBatches
-	for i := range places + 1 {
+	s.queue.running = maxBatches
+	for i := range positions + 1 {
 		require.True(t, s.queue.join(s, s.newCommit(t.Context(), create(fmt.Sprint(i)))))
 	}
-	require.Len(t, s.queue.next().commits, places)
+	require.Len(t, s.queue.next().commits, positions)
 	require.Len(t, s.queue.next().commits, 1)
 }
 
-// TestBatch: commits of one transaction are commits one after the other, to reads, watches and compaction.
-func TestBatch(t *testing.T) {
+// TestBatchedCommitsAreSeparateInHistory: to reads, watches and compaction, the commits of one
+// transaction are successive commits.
+func TestBatchedCommitsAreSeparateInHistory(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
-	s, reader := opened(t, m), opened(t, m)
-	older := together(t, s, create("b"))[0].revision
-	old := together(t, s, []storage.Write{{Key: "b", Value: []byte("b"), Expect: older}})[0].revision
-	made := together(t, s,
+	s, reader := openStore(t, m), openStore(t, m)
+	older := commitInOneTransaction(t, s, create("b"))[0].revision
+	old := commitInOneTransaction(t, s, []storage.Write{{Key: "b", Value: []byte("b"), Expect: older}})[0].revision
+	made := commitInOneTransaction(t, s,
 		create("a"),
 		[]storage.Write{{Key: "b", Value: []byte("2"), Expect: old}},
 		guarded("d", "none", 0),
@@ -154,13 +157,13 @@ func TestBatch(t *testing.T) {
 		require.Equal(t, revisionOf(etcdOf(made[0].revision), i), c.revision)
 		last = c.revision
 	}
-	later := together(t, s, create("later"))[0].revision
+	later := commitInOneTransaction(t, s, create("later"))[0].revision
 	at, err := reader.Revision(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, later, at)
 
 	text := func(rec storage.Record) string {
-		return fmt.Sprintf("%s=%s@%d.%d ", rec.Key, rec.Value, etcdOf(rec.Revision)-etcdOf(made[0].revision), placeOf(rec.Revision))
+		return fmt.Sprintf("%s=%s@%d.%d ", rec.Key, rec.Value, etcdOf(rec.Revision)-etcdOf(made[0].revision), positionOf(rec.Revision))
 	}
 	states := []string{
 		"a=a@0.0 b=b@-1.0 ",
@@ -215,17 +218,18 @@ func TestBatch(t *testing.T) {
 	for _, err := range reader.Watch(t.Context(), "", made[2].revision) {
 		require.ErrorIs(t, err, storage.ErrCompacted)
 	}
-	for _, at := range []storage.Revision{1, lastPlace} { // before etcd's first one
+	for _, at := range []storage.Revision{1, lastPosition} { // before the first revision of etcd
 		_, err := reader.Get(t.Context(), "a", at)
 		require.ErrorIs(t, err, storage.ErrCompacted)
 	}
 }
 
-// TestWatchAhead: a watch that begins within a transaction that is yet to be made yields what comes after.
-func TestWatchAhead(t *testing.T) {
+// TestWatchFromFutureRevisionInsideTransaction: a watch that begins at a position inside a transaction
+// that does not exist yet yields only the later commits of the transaction.
+func TestWatchFromFutureRevisionInsideTransaction(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
-	first := together(t, s, create("a"))[0].revision
+	s := openStore(t, etcdtest.Start(t))
+	first := commitInOneTransaction(t, s, create("a"))[0].revision
 	after := revisionOf(etcdOf(first)+1, 1)
 	begun, seen := make(chan struct{}), make(chan storage.Revision)
 	go func() {
@@ -238,17 +242,18 @@ func TestWatchAhead(t *testing.T) {
 		}
 	}()
 	<-begun
-	made := together(t, s, create("b"), create("c"), create("d"))
+	made := commitInOneTransaction(t, s, create("b"), create("c"), create("d"))
 	require.Equal(t, after, made[1].revision)
 	require.Equal(t, made[2].revision, <-seen)
 }
 
-// TestConflictsOfABatch: whoever of a batch meets a conflict is told so, and the others are made; a revision of which
-// only the place is wrong is another one.
-func TestConflictsOfABatch(t *testing.T) {
+// TestConflictRefusesOnlyItsCommit: the commits of a batch that have a conflict fail with a
+// ConflictError, and the others are applied. A revision that differs only in its position is a
+// conflict, too.
+func TestConflictRefusesOnlyItsCommit(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
-	there := together(t, s, create("a"), create("b"), create("c"))
+	s := openStore(t, etcdtest.Start(t))
+	there := commitInOneTransaction(t, s, create("a"), create("b"), create("c"))
 	change := func(key string, expect storage.Revision) []storage.Write {
 		return []storage.Write{{Key: key, Value: []byte("2"), Expect: expect}}
 	}
@@ -258,37 +263,37 @@ func TestConflictsOfABatch(t *testing.T) {
 		require.ErrorAs(t, c.err, &conflict)
 		require.Equal(t, storage.Record{Key: key, Value: []byte(key), Revision: there[strings.Index("abc", key)].revision}, conflict.Current)
 	}
-	made := together(t, s, create("a"), create("x"), change("b", there[1].revision-places), change("c", there[2].revision))
+	made := commitInOneTransaction(t, s, create("a"), create("x"), change("b", there[1].revision-positions), change("c", there[2].revision))
 	conflicts(made[0], "a")
 	conflicts(made[2], "b")
 	require.NoError(t, errors.Join(made[1].err, made[3].err))
 	require.Equal(t, revisionOf(etcdOf(made[1].revision), 0), made[1].revision)
 	require.Equal(t, made[1].revision+1, made[3].revision)
 
-	for _, wrong := range []storage.Revision{-1, 1} { // all are as far as etcd counts
-		made = together(t, s, create(fmt.Sprint("y", wrong)), change("b", there[1].revision+wrong))
+	for _, wrong := range []storage.Revision{-1, 1} { // they differ only in the position
+		made = commitInOneTransaction(t, s, create(fmt.Sprint("y", wrong)), change("b", there[1].revision+wrong))
 		require.NoError(t, made[0].err)
 		conflicts(made[1], "b")
-		alone := together(t, s, change("b", there[1].revision+wrong))
+		alone := commitInOneTransaction(t, s, change("b", there[1].revision+wrong))
 		conflicts(alone[0], "b")
-		both := together(t, s, append(create("z"), change("b", there[1].revision+wrong)...))
+		both := commitInOneTransaction(t, s, append(create("z"), change("b", there[1].revision+wrong)...))
 		conflicts(both[0], "b")
 	}
-	for _, c := range together(t, s, create("a"), create("c")) {
+	for _, c := range commitInOneTransaction(t, s, create("a"), create("c")) {
 		require.IsType(t, conflict, c.err)
 	}
 	revision, err := s.commit(t.Context(), create("z"))
 	require.NoError(t, err)
-	first := together(t, s, []storage.Write{
+	first := commitInOneTransaction(t, s, []storage.Write{
 		{Key: "b", Value: []byte("2"), Expect: there[1].revision + 1}, {Key: "c", Value: []byte("2")},
 	})
-	conflicts(first[0], "b") // although etcd alone sees that of c
+	conflicts(first[0], "b") // although the etcd revisions only show the conflict of c
 	at, err := s.Revision(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, revision, at, "a batch of which nothing is made is none")
+	require.Equal(t, revision, at, "a batch without applied commits gets no revision")
 
 	var all sync.WaitGroup
-	for i := range 64 { // of those that are refused with others each is answered for itself
+	for i := range 64 { // each commit gets its own answer if several of a batch are refused
 		all.Go(func() {
 			_, err := s.Commit(t.Context(), change("a", there[0].revision+storage.Revision(i%3))...)
 			if i%3 != 0 {
@@ -301,22 +306,23 @@ func TestConflictsOfABatch(t *testing.T) {
 	all.Wait()
 }
 
-// TestManyExpected: a commit of as many writes as there may be expects a revision of each.
-func TestManyExpected(t *testing.T) {
+// TestCommitExpectsManyRevisions: a commit with the maximal number of writes may expect a revision of
+// each key.
+func TestCommitExpectsManyRevisions(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
+	s := openStore(t, etcdtest.Start(t))
 	var ws []storage.Write
 	for some := range 4 {
 		var creates [][]storage.Write
 		for i := range storage.CommitLength / 4 {
 			creates = append(creates, create(fmt.Sprintf("%d/%02d", some, i)))
 		}
-		for _, c := range together(t, s, creates...) {
+		for _, c := range commitInOneTransaction(t, s, creates...) {
 			require.NoError(t, c.err)
 			ws = append(ws, storage.Write{Key: c.ws[0].Key, Value: []byte("2"), Expect: c.revision})
 		}
 	}
-	for _, wrong := range []storage.Revision{1, -1, 1 << placeBits} {
+	for _, wrong := range []storage.Revision{1, -1, 1 << positionBits} {
 		bad := slices.Clone(ws)
 		bad[77].Expect += wrong
 		_, err := s.Commit(t.Context(), bad...)
@@ -334,47 +340,48 @@ func TestManyExpected(t *testing.T) {
 	}
 }
 
-// TestRefusedBatch: what etcd does not take of several commits together it takes of each.
-func TestRefusedBatch(t *testing.T) {
+// TestRejectedBatchIsSplit: if etcd rejects a batch as too large, each commit is tried alone.
+func TestRejectedBatchIsSplit(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t, "--max-request-bytes=8192"))
+	s := openStore(t, etcdtest.Start(t, "--max-request-bytes=8192"))
 	var all [][]storage.Write
 	for i := range 16 {
 		all = append(all, []storage.Write{{Key: fmt.Sprint(i), Value: make([]byte, 1<<10)}})
 	}
 	all[5][0].Value = make([]byte, 1<<14)
-	for i, c := range together(t, s, all...) {
+	for i, c := range commitInOneTransaction(t, s, all...) {
 		if i == 5 {
-			require.ErrorIs(t, s.told(t.Context(), c.err), storage.ErrTooLarge)
+			require.ErrorIs(t, s.storageError(t.Context(), c.err), storage.ErrTooLarge)
 			continue
 		}
 		require.NoError(t, c.err)
-		require.Zero(t, placeOf(c.revision))
+		require.Zero(t, positionOf(c.revision))
 	}
 }
 
-// TestFullBatch: commits of a batch for which etcd has no room are refused; the batch by which etcd gets full is made as
-// a whole. Whatever deletes is made, also when the history is gone since the store has last changed its fence.
-func TestFullBatch(t *testing.T) {
+// TestBatchWithoutSpace: commits of a batch are refused when etcd has no space; the batch with which
+// etcd runs out of space is applied as a whole. Deletions succeed even if the history since the last
+// change of the fence is compacted.
+func TestBatchWithoutSpace(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t, "--quota-backend-bytes=4194304"))
+	s := openStore(t, etcdtest.Start(t, "--quota-backend-bytes=4194304"))
 	var ws []storage.Write
 	for i := range 4 {
 		var some [][]storage.Write
 		for j := range 20 {
 			some = append(some, create(fmt.Sprintf("%d/%02d", i, j)))
 		}
-		for _, c := range together(t, s, some...) {
+		for _, c := range commitInOneTransaction(t, s, some...) {
 			require.NoError(t, c.err)
 			ws = append(ws, storage.Write{Key: c.ws[0].Key, Expect: c.revision})
 		}
 	}
 	value := make([]byte, 1<<15)
 	for full := false; !full; {
-		for _, c := range together(t, s, []storage.Write{{Key: rand.Text(), Value: value}}, []storage.Write{{Key: rand.Text(), Value: value}}) {
+		for _, c := range commitInOneTransaction(t, s, []storage.Write{{Key: rand.Text(), Value: value}}, []storage.Write{{Key: rand.Text(), Value: value}}) {
 			rec, err := s.Get(t.Context(), c.ws[0].Key, 0)
 			if c.err != nil {
-				require.ErrorIs(t, s.told(t.Context(), c.err), storage.ErrFull)
+				require.ErrorIs(t, s.storageError(t.Context(), c.err), storage.ErrFull)
 				require.ErrorIs(t, err, storage.ErrNotFound)
 				full = true
 				continue
@@ -394,22 +401,22 @@ func TestFullBatch(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrNotFound)
 }
 
-// TestBatchWithoutAnswer: of a batch that etcd has not answered all commits are made, once, or are sent again, those that
-// are refused by then not.
-func TestBatchWithoutAnswer(t *testing.T) {
+// TestUnansweredBatchIsAppliedOnce: if etcd does not answer a batch, each of its commits is applied
+// exactly once, or refused if it has a conflict.
+func TestUnansweredBatchIsAppliedOnce(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
-	there := together(t, s, create("there"))[0].revision
-	way := &unreliable{}
-	s.client.KV = &between{s.client.KV, way.call}
+	s := openStore(t, etcdtest.Start(t))
+	there := commitInOneTransaction(t, s, create("there"))[0].revision
+	way := &failingCalls{}
+	s.client.KV = &interceptedKV{s.client.KV, way.call}
 	lost := status.Error(codes.Unavailable, "connection lost")
 	for _, made := range []bool{false, true} {
-		for before := range 3 { // answers that come before those that are lost
+		for before := range 3 { // number of answers before the lost answers
 			for n := range 3 {
 				t.Log(made, before, n)
 				way.fail(made, append(make([]error, before), slices.Repeat([]error{lost}, n)...)...)
 				key := fmt.Sprint(made, before, n)
-				all := together(t, s, create(key+"a"), create("there"), create(key+"b"))
+				all := commitInOneTransaction(t, s, create(key+"a"), create("there"), create(key+"b"))
 				require.IsType(t, &storage.ConflictError{}, all[1].err)
 				require.NoError(t, errors.Join(all[0].err, all[2].err))
 				require.Equal(t, all[0].revision+1, all[2].revision)
@@ -427,10 +434,11 @@ func TestBatchWithoutAnswer(t *testing.T) {
 	require.Equal(t, there, rec.Revision)
 }
 
-// TestForeignRecord: what somebody else has put is a record, too, and can be replaced by its revision.
-func TestForeignRecord(t *testing.T) {
+// TestForeignRecordCanBeReadAndReplaced: a record that another program wrote can be read, and replaced
+// with its revision as the expected one.
+func TestForeignRecordCanBeReadAndReplaced(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
+	s := openStore(t, etcdtest.Start(t))
 	for _, value := range []string{"", "{}", "été"} {
 		_, err := s.client.Put(t.Context(), s.data+"k"+value, value)
 		require.NoError(t, err)
@@ -442,14 +450,14 @@ func TestForeignRecord(t *testing.T) {
 	}
 }
 
-// TestCommitsShareTransactions: commits that come while others are under way are made together, each with its own
-// revision; one whose caller gives up before it is sent is not made.
+// TestCommitsShareTransactions: commits that arrive while others are running share transactions, and
+// each has its own revision. A commit whose caller gives up before it is sent is not applied.
 func TestCommitsShareTransactions(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
+	s := openStore(t, etcdtest.Start(t))
 	var sent atomic.Int64
 	etcd := s.client.KV
-	s.client.KV = &between{etcd, func(make func() error) error {
+	s.client.KV = &interceptedKV{etcd, func(make func() error) error {
 		sent.Add(1)
 		time.Sleep(5 * time.Millisecond)
 		return make()
@@ -473,8 +481,8 @@ func TestCommitsShareTransactions(t *testing.T) {
 	require.Less(t, sent.Load(), int64(committers*each/4))
 
 	held := make(chan struct{})
-	s.client.KV = &between{etcd, func(make func() error) error { <-held; return make() }}
-	for i := range mostBatches {
+	s.client.KV = &interceptedKV{etcd, func(make func() error) error { <-held; return make() }}
+	for i := range maxBatches {
 		all.Go(func() {
 			_, err := s.Commit(t.Context(), create(fmt.Sprint("held", i))...)
 			assert.NoError(t, err)
@@ -483,7 +491,7 @@ func TestCommitsShareTransactions(t *testing.T) {
 	require.Eventually(t, func() bool {
 		s.queue.mu.Lock()
 		defer s.queue.mu.Unlock()
-		return s.queue.underWay == mostBatches
+		return s.queue.running == maxBatches
 	}, time.Minute, time.Millisecond)
 	waits, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()
@@ -494,7 +502,7 @@ func TestCommitsShareTransactions(t *testing.T) {
 	require.Eventually(t, func() bool {
 		s.queue.mu.Lock()
 		defer s.queue.mu.Unlock()
-		return s.queue.underWay == 0
+		return s.queue.running == 0
 	}, time.Minute, time.Millisecond)
 	_, err = s.Get(t.Context(), "given up", 0)
 	require.ErrorIs(t, err, storage.ErrNotFound)

@@ -28,16 +28,16 @@ func (s *Store) Compact(ctx context.Context, before storage.Revision) error {
 		return err
 	}
 	defer leave()
-	oldest, err := s.needed(inner, before)
+	oldest, err := s.oldestNeeded(inner, before)
 	if err == nil {
 		err = s.compact(inner, oldest)
 	}
-	return s.told(ctx, err)
+	return s.storageError(ctx, err)
 }
 
-// needed returns the oldest revision of etcd that is needed for a state. In the midst of a transaction that is the
-// one before it.
-func (s *Store) needed(ctx context.Context, state storage.Revision) (oldest int64, err error) {
+// oldestNeeded returns the oldest etcd revision that is needed to read at state. If state is not the
+// last commit of its transaction, that is the revision before the transaction, which rewind reads.
+func (s *Store) oldestNeeded(ctx context.Context, state storage.Revision) (oldest int64, err error) {
 	oldest = max(1, etcdOf(state))
 	at, err := s.headAt(ctx, oldest)
 	switch {
@@ -49,73 +49,74 @@ func (s *Store) needed(ctx context.Context, state storage.Revision) (oldest int6
 	return oldest, err
 }
 
-// compact compacts etcd up to one of its revisions.
+// compact compacts etcd up to an etcd revision.
 func (s *Store) compact(ctx context.Context, before int64) error {
-	err := s.again(ctx, func(ctx context.Context) error {
+	err := s.retry(ctx, func(ctx context.Context) error {
 		_, err := s.client.Compact(ctx, before)
 		return err
 	})
 	if errors.Is(err, rpctypes.ErrCompacted) {
-		return nil // by whomever
+		return nil // compacted already
 	}
 	return err
 }
 
-// forgetPart of Retain is how often a store looks what it may forget.
-const forgetPart = 64
+// retainFraction determines the interval between two runs of compactLoop: Retain divided by it.
+const retainFraction = 64
 
-// forget compacts what has been replaced for longer than keep. Every store of the cluster
-// does it, and knows by its own clock when it saw which revision.
-func (s *Store) forget(keep time.Duration) {
-	tick := time.NewTicker(max(keep/forgetPart, pauseTime))
+// compactLoop compacts the history that was replaced more than keep ago, until the store is closed.
+// Every store of the cluster does this, and measures the age of revisions by its own clock.
+func (s *Store) compactLoop(keep time.Duration) {
+	tick := time.NewTicker(max(keep/retainFraction, pauseTime))
 	defer tick.Stop()
 	known := storage.Retention{Keep: keep}
 	c := compactor{store: s}
 	for {
-		if at, err := s.Revision(s.life); err == nil {
+		if at, err := s.Revision(s.lifetime); err == nil {
 			now := time.Now()
 			known.Committed(now, at)
-			if oldest := etcdOf(known.Oldest(now)); oldest > 0 { // Revision is never within a transaction
-				c.warn(oldest, c.reach(s.life, oldest))
+			if oldest := etcdOf(known.Oldest(now)); oldest > 0 { // Revision returns only the last revision of a transaction
+				c.warn(oldest, c.compactBefore(s.lifetime, oldest))
 			}
 		}
 		select {
 		case <-tick.C:
-		case <-s.life.Done():
+		case <-s.lifetime.Done():
 			return
 		}
 	}
 }
 
-// compactor is one of those that compact a cluster. Who has done it last does it again, and
-// each other one stands aside for a turn before it takes over, so that one of them works
-// as long as it lives.
+// compactor elects, among the stores of a cluster, the store that compacts. The store that compacted
+// last compacts again. Each other store skips a turn whenever it sees a new value of the compactor key,
+// so it takes over only if the key stays unchanged for a whole turn.
 type compactor struct {
-	store *Store
-	last  int64 // the revision in which the floor was last seen to be set
-	told  string
+	store        *Store
+	seenRevision int64 // the etcd revision of the compactor key when it was last read
+	lastError    string
 }
 
-// warn tells of an error once, until there is another one or none.
+// warn logs err unless it is the same as in the previous turn.
 func (c *compactor) warn(before int64, err error) {
-	said := ""
+	text := ""
 	if err != nil {
-		said = err.Error()
+		text = err.Error()
 	}
-	if said != "" && said != c.told && c.store.life.Err() == nil {
-		c.store.logger.Warn("etcd was not compacted", "before", before, "error", err)
+	if text != "" && text != c.lastError && c.store.lifetime.Err() == nil {
+		c.store.logger.Warn("failed to compact etcd", "before", before, "error", err)
 	}
-	c.told = said
+	c.lastError = text
 }
 
-// reach makes sure that the history before a revision of etcd is forgotten, now or at a later turn.
-func (c *compactor) reach(ctx context.Context, before int64) error {
+// compactBefore compacts the history before an etcd revision, unless another store does. It may leave
+// the work to a later turn.
+func (c *compactor) compactBefore(ctx context.Context, before int64) error {
 	s := c.store
 	var resp *clientv3.GetResponse
-	err := s.again(ctx, func(ctx context.Context) (err error) {
-		_, err = s.client.Get(ctx, s.floor, clientv3.WithRev(before-1), clientv3.WithCountOnly())
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
+		_, err = s.client.Get(ctx, s.compactorKey, clientv3.WithRev(before-1), clientv3.WithCountOnly())
 		if err == nil {
-			resp, err = s.client.Get(ctx, s.floor)
+			resp, err = s.client.Get(ctx, s.compactorKey)
 		}
 		return err
 	})
@@ -129,34 +130,35 @@ func (c *compactor) reach(ctx context.Context, before int64) error {
 	if len(resp.Kvs) > 0 {
 		set = resp.Kvs[0].ModRevision
 	}
-	if set != c.last {
-		c.last = set
+	if set != c.seenRevision {
+		c.seenRevision = set
 		return nil
 	}
-	won, err := c.win(ctx, before)
+	won, err := c.claim(ctx, before)
 	if !won || err != nil {
 		return err
 	}
 	return s.compact(ctx, before)
 }
 
-// win reports whether the floor was set, by this compactor alone.
-func (c *compactor) win(ctx context.Context, before int64) (bool, error) {
-	floor := c.store.floor
+// claim reports whether this compactor may compact now. It writes the compactor key if the key is
+// unchanged since the compactor read it, so at most one store succeeds.
+func (c *compactor) claim(ctx context.Context, before int64) (bool, error) {
+	floor := c.store.compactorKey
 	var resp *clientv3.TxnResponse
-	err := c.store.again(ctx, func(ctx context.Context) (err error) { // if the first answer is lost nobody wins this turn
-		resp, err = c.store.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(floor), "=", c.last)).
+	err := c.store.retry(ctx, func(ctx context.Context) (err error) { // if the answer to the first attempt is lost, the retry fails and no store compacts in this turn
+		resp, err = c.store.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(floor), "=", c.seenRevision)).
 			Then(clientv3.OpPut(floor, strconv.FormatInt(before, 10))).Commit()
 		return err
 	})
 	if errors.Is(err, rpctypes.ErrNoSpace) {
-		return true, nil // all may compact, since that makes room
+		return true, nil // all stores may compact, because compaction makes room
 	}
 	if err != nil {
 		return false, err
 	}
 	if resp.Succeeded {
-		c.last = resp.Header.Revision
+		c.seenRevision = resp.Header.Revision
 	}
 	return resp.Succeeded, nil
 }

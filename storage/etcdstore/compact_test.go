@@ -9,14 +9,15 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// TestPausedCompactor: the one of three stores that compacts stands still when it is its turn. The
-// others go on without it, and when it wakes it forgets nothing that they keep.
-func TestPausedCompactor(t *testing.T) {
+// TestPausedCompactorDoesNotCompactTooMuch: of three stores, the store that compacts is paused during
+// its turn. The others continue without it, and when it resumes it does not compact history that they
+// keep.
+func TestPausedCompactorDoesNotCompactTooMuch(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
 	var all []*compactor
 	for range 3 {
-		all = append(all, &compactor{store: opened(t, m)})
+		all = append(all, &compactor{store: openStore(t, m)})
 	}
 	paused, second, third := all[0], all[1], all[2]
 	var at []storage.Revision
@@ -39,28 +40,28 @@ func TestPausedCompactor(t *testing.T) {
 	etcd := paused.store.client.KV
 	stands, goes, woken := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	calls := 0
-	paused.store.client.KV = &between{etcd, func(make func() error) error {
-		if calls++; calls == 4 { // it looked twice and has won
+	paused.store.client.KV = &interceptedKV{etcd, func(make func() error) error {
+		if calls++; calls == 4 { // the call that compacts, after two reads and the claim
 			close(stands)
 			<-goes
 		}
 		return make()
 	}}
-	go func() { woken <- paused.reach(t.Context(), etcdOf(at[1])) }()
+	go func() { woken <- paused.compactBefore(t.Context(), etcdOf(at[1])) }()
 	<-stands
 	kept(0)
-	require.NoError(t, second.reach(t.Context(), etcdOf(at[1])))
-	kept(0) // it stood aside for a turn
-	require.NoError(t, second.reach(t.Context(), etcdOf(at[1])))
+	require.NoError(t, second.compactBefore(t.Context(), etcdOf(at[1])))
+	kept(0) // it skipped a turn
+	require.NoError(t, second.compactBefore(t.Context(), etcdOf(at[1])))
 	kept(1)
-	require.NoError(t, third.reach(t.Context(), etcdOf(at[1])), "that is done")
-	require.NoError(t, second.reach(t.Context(), etcdOf(at[2])))
+	require.NoError(t, third.compactBefore(t.Context(), etcdOf(at[1])), "already compacted")
+	require.NoError(t, second.compactBefore(t.Context(), etcdOf(at[2])))
 	kept(2)
 	close(goes)
 	require.NoError(t, <-woken)
 	kept(2)
-	require.NoError(t, paused.reach(t.Context(), etcdOf(at[3])))
-	kept(2) // it is no more the one that compacts
-	require.NoError(t, second.reach(t.Context(), etcdOf(at[3])))
+	require.NoError(t, paused.compactBefore(t.Context(), etcdOf(at[3])))
+	kept(2) // another store compacts now
+	require.NoError(t, second.compactBefore(t.Context(), etcdOf(at[3])))
 	kept(3)
 }

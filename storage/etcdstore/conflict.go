@@ -12,19 +12,20 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// refusal says that a comparison of a commit failed.
+// refusal is the error of a commit whose comparisons failed in etcd.
 type refusal struct {
-	at    int64            // the revision of etcd
-	found []*pb.ResponseOp // what the keys of the writes had then: the record if there is one key, else only the revisions
+	at    int64            // the etcd revision of the answer
+	found []*pb.ResponseOp // the current state of the keys of the writes, in order; without values if there are several keys
 }
 
 func (r *refusal) Error() string { return "etcd refused a commit whose comparisons hold" }
 
-// errAnother says that a comparison failed, maybe of another commit of the batch.
-var errAnother = errors.New("a commit of the batch was refused")
+// errOtherRefused is the error of a commit in a refused batch if the failed comparison may belong to
+// another commit.
+var errOtherRefused = errors.New("a commit of the batch was refused")
 
-// differs reports whether a key has another revision of etcd than a write expects.
-func differs(w storage.Write, found []*mvccpb.KeyValue) bool {
+// mismatches reports whether the etcd revision of a key is not the one that w expects.
+func mismatches(w storage.Write, found []*mvccpb.KeyValue) bool {
 	var current storage.Record
 	if len(found) > 0 {
 		if current.Revision = revisionOf(found[0].ModRevision, 0); etcdOf(w.Expect) == found[0].ModRevision {
@@ -34,13 +35,13 @@ func differs(w storage.Write, found []*mvccpb.KeyValue) bool {
 	return w.Check(current) != nil
 }
 
-// conflict tells which comparison failed first.
+// conflict returns the error of the first comparison of ws that failed. If none did, it returns r.
 func (s *Store) conflict(ctx context.Context, ws []storage.Write, r *refusal) error {
 	first := 0
-	for first < len(ws) && !differs(ws[first], r.found[first].GetResponseRange().Kvs) {
+	for first < len(ws) && !mismatches(ws[first], r.found[first].GetResponseRange().Kvs) {
 		first++
 	}
-	hold, err := s.placesHold(ctx, ws[:first]) // then they did when the commit was refused
+	hold, err := s.positionsHold(ctx, ws[:first]) // keys keep their revisions until they are written, so if they hold now, they held when the commit was refused
 	if err != nil {
 		return err
 	}
@@ -64,15 +65,15 @@ func (s *Store) conflict(ctx context.Context, ws []storage.Write, r *refusal) er
 	return r
 }
 
-// recordAt returns the record that a key has at a revision of etcd, at which it is there.
+// recordAt returns the record of key at an etcd revision. The key must exist at that revision.
 func (s *Store) recordAt(ctx context.Context, key string, revision int64) (rec storage.Record, err error) {
-	err = s.again(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, func(ctx context.Context) error {
 		resp, err := s.client.Get(ctx, s.data+key, clientv3.WithRev(revision))
 		switch {
 		case err != nil:
 			return err
 		case len(resp.Kvs) == 0:
-			return errors.New("etcd was put back to what it had before")
+			return errors.New("etcd was restored to an older state")
 		}
 		rec = s.record(resp.Kvs[0])
 		return nil
@@ -80,15 +81,15 @@ func (s *Store) recordAt(ctx context.Context, key string, revision int64) (rec s
 	return rec, err
 }
 
-// placesHold compares the revisions that writes expect, and the places. It holds as long as the keys keep their revisions
-// of etcd.
-func (s *Store) placesHold(ctx context.Context, ws []storage.Write) (bool, error) {
+// positionsHold reports whether the keys of ws have the revisions that the writes expect, including the
+// positions. The result stays valid as long as the etcd revisions of the keys do not change.
+func (s *Store) positionsHold(ctx context.Context, ws []storage.Write) (bool, error) {
 	expecting := slices.DeleteFunc(slices.Clone(ws), func(w storage.Write) bool { return w.Expect <= 0 })
 	revisions, places := s.comparisons(expecting)
-	newest := clientv3.OpGet(s.head, clientv3.WithCountOnly()) // without a read, etcd would compare what one member has
+	newest := clientv3.OpGet(s.head, clientv3.WithCountOnly()) // without a read, the member would compare its own state, which may be old
 	for some := range slices.Chunk(append(revisions, places...), batchOps) {
 		var resp *clientv3.TxnResponse
-		err := s.again(ctx, func(ctx context.Context) (err error) {
+		err := s.retry(ctx, func(ctx context.Context) (err error) {
 			resp, err = s.client.Txn(ctx).If(some...).Then(newest).Else(newest).Commit()
 			return err
 		})

@@ -14,41 +14,43 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// told makes of an error of etcd what the contract calls it. asked is the caller's own
-// context.
-func (s *Store) told(asked context.Context, err error) error {
+// storageError converts an error of etcd to the errors of storage.Backend. caller is the context of the
+// caller, whose error takes precedence.
+func (s *Store) storageError(caller context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case asked.Err() != nil:
-		return asked.Err()
-	case s.life.Err() != nil:
+	case caller.Err() != nil:
+		return caller.Err()
+	case s.lifetime.Err() != nil:
 		return storage.ErrClosed
 	case errors.Is(err, errUnknown):
-		return hidden(err)
+		return hideDeadline(err)
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
 	case tooLarge(err):
 		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
 	}
-	return hidden(err)
+	return hideDeadline(err)
 }
 
-// hidden hides a deadline that is the store's own, and that callers must not take for theirs.
-func hidden(err error) error {
+// hideDeadline removes context.DeadlineExceeded from the chain of err: the deadline belongs to the
+// store, and callers must not take it for their own.
+func hideDeadline(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("etcd did not answer in time: %s", err)
 	}
 	return err
 }
 
-// tooLarge says that etcd, or the connection to it, takes no request of the size.
+// tooLarge reports whether etcd, or the connection to it, rejected a request or an answer because of
+// its size.
 func tooLarge(err error) bool {
 	return errors.Is(err, rpctypes.ErrRequestTooLarge) || errors.Is(err, rpctypes.ErrTooManyOps) ||
 		codeOf(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
 }
 
-// codeOf is what kind of error of a call it is; OK if it is none.
+// codeOf returns the gRPC code of an error, or OK if it has none.
 func codeOf(err error) codes.Code {
 	var known rpctypes.EtcdError
 	var of interface{ GRPCStatus() *status.Status }
@@ -63,50 +65,53 @@ func codeOf(err error) codes.Code {
 	return codes.OK
 }
 
-// passing says that another attempt, maybe at another member, may succeed.
-func (s *Store) passing(err error) bool {
+// retryable reports whether another attempt, perhaps on another member, may succeed. The failed attempt
+// may have been executed.
+func (s *Store) retryable(err error) bool {
 	switch codeOf(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted, codes.Internal:
 		return true
 	case codes.Canceled:
-		return true // by the other side: those who look at this know that they did not
+		return true // canceled by the server: callers check their own context first
 	case codes.Unknown:
-		return strings.Contains(err.Error(), "raft: stopped") || s.turnedAway(err) // by a member that ends, or has left
+		return strings.Contains(err.Error(), "raft: stopped") || s.notExecuted(err) // from a member that is stopping or was removed
 	}
-	return s.turnedAway(err)
+	return s.notExecuted(err)
 }
 
-// turnedAway says that a member did not take a call, but another attempt may succeed.
-func (s *Store) turnedAway(err error) bool {
-	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, errLearner) || s.expired(err) ||
-		codeOf(err) == codes.Unknown && strings.Contains(err.Error(), "raft proposal dropped") // by a member that had a leader just now
+// notExecuted reports whether a member rejected a call without executing it, and another attempt may
+// succeed.
+func (s *Store) notExecuted(err error) bool {
+	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, errLearner) || s.tokenExpired(err) ||
+		codeOf(err) == codes.Unknown && strings.Contains(err.Error(), "raft proposal dropped") // from a member that has just lost its leader
 }
 
-// errLearner says that a member has no vote yet, and so answers almost nothing.
+// errLearner is returned by a learner: a member that has no vote yet and rejects almost all calls.
 var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
-// expired says that the client's token counted no more, or that it had none because etcd asked for
-// none until now. The client has got another one, if the store has a user.
-func (s *Store) expired(err error) bool {
+// tokenExpired reports whether the token of the client was no longer valid, or missing because
+// authentication was enabled after the client connected. The client then requests a new token by
+// itself, if the store has a user.
+func (s *Store) tokenExpired(err error) bool {
 	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) || s.user && errors.Is(err, rpctypes.ErrUserEmpty)
 }
 
-// again makes a call that may be made several times until it succeeds, fails for good, or
-// its time is up.
-func (s *Store) again(ctx context.Context, call func(context.Context) error) error {
+// retry makes an idempotent call until it succeeds, fails with an error that is not retryable, or
+// callTime has passed.
+func (s *Store) retry(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	ctx, route := routed(ctx)
-	// A member that is cut off from the others may say nothing for long, and the next
-	// attempt asks another one.
+	// A member that is cut off from the others may not answer for a long time, so attempts are short at
+	// first, and the route of the context sends the next attempt to another member.
 	for pause, most := pauseTime, firstAttempt; ; pause, most = min(2*pause, longPauseTime), min(2*most, attemptTime) {
-		attempt, done := bounded(ctx, most)
+		attempt, done := attemptContext(ctx, most)
 		err := call(attempt)
 		done()
-		if err == nil || ctx.Err() != nil || !s.passing(err) {
+		if err == nil || ctx.Err() != nil || !s.retryable(err) {
 			return err
 		}
-		s.unanswered(route, err)
+		s.noteFailure(route, err)
 		s.logger.Debug("etcd did not answer, trying again", "error", err)
 		if !wait(ctx, pause) {
 			return err
@@ -114,7 +119,7 @@ func (s *Store) again(ctx context.Context, call func(context.Context) error) err
 	}
 }
 
-// wait reports false if the context ends before the time has passed.
+// wait waits for d. It reports false if the context ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

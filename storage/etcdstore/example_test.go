@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/storage/etcdstore"
 )
 
-// A store is opened on the members of a cluster; if none answers in time that is an error.
+// Open fails if no member of the cluster answers in time.
 func ExampleOpen() {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/storage/storagetest"
 )
 
-// openTwo opens two stores that are the same but for their process.
+// openTwo opens two stores with the same options, as two servers would.
 func openTwo(t testing.TB, o etcdstore.Options) (stores []storage.Backend) {
 	t.Helper()
 	for range 2 {
@@ -27,9 +27,9 @@ func openTwo(t testing.TB, o etcdstore.Options) (stores []storage.Backend) {
 	return stores
 }
 
-// TestFaults: members die, are cut off from each other and from the stores, and stand still,
-// one after the other, while there is load. Two are there at any time, so it goes on.
-func TestFaults(t *testing.T) {
+// TestOneMemberFails: under load, each member in turn is killed, isolated from the other members, cut
+// off from the stores, and paused. Two members work at any time, so all commits succeed.
+func TestOneMemberFails(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t)
 	stores := openTwo(t, etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/faults", Retain: -1})
@@ -44,7 +44,7 @@ func TestFaults(t *testing.T) {
 
 			c.Isolate(i)
 			progress(some)
-			alone(t, c, i)
+			requireNoAnswer(t, c, i)
 			c.Rejoin(i)
 			m.Ready()
 			progress(some)
@@ -67,8 +67,9 @@ func TestFaults(t *testing.T) {
 	require.Empty(t, failed, "it is found out what became of each commit")
 }
 
-// alone checks that a member which is cut off from the others tells nothing: it may be old.
-func alone(t testing.TB, c *etcdtest.Cluster, i int) {
+// requireNoAnswer checks that a member that is isolated from the others answers no read, because its
+// state may be old.
+func requireNoAnswer(t testing.TB, c *etcdtest.Cluster, i int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -76,7 +77,7 @@ func alone(t testing.TB, c *etcdtest.Cluster, i int) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// setClocks restarts the members one after the other with their clocks so far ahead.
+// setClocks restarts the members, each with its clock set ahead by the given time.
 func setClocks(t testing.TB, c *etcdtest.Cluster, ahead ...time.Duration) {
 	t.Helper()
 	for i, m := range c.Members {
@@ -92,9 +93,9 @@ func setClocks(t testing.TB, c *etcdtest.Cluster, ahead ...time.Duration) {
 	}
 }
 
-// TestClocksApart: the clocks of the members are hours apart, and each of them goes back once. Nothing
-// depends on them.
-func TestClocksApart(t *testing.T) {
+// TestMemberClocksDiffer: the clocks of the members differ by days and go backwards. The store does not
+// depend on them.
+func TestMemberClocksDiffer(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t)
 	stores := openTwo(t, etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/clocks", Retain: time.Minute})
@@ -108,9 +109,9 @@ func TestClocksApart(t *testing.T) {
 	require.Empty(t, failed)
 }
 
-// TestAllGone: no member is there for a while. Watches wait, reads and commits end with an
-// error when their context does, and all goes on when the members are back.
-func TestAllGone(t *testing.T) {
+// TestAllMembersDown: while no member runs, watches wait, and reads and commits end with an error when
+// their context ends. Everything continues when the member is back.
+func TestAllMembersDown(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
 	s := open(t, m, "/gone")
@@ -133,10 +134,9 @@ func TestAllGone(t *testing.T) {
 	require.Positive(t, s.Size())
 }
 
-// TestReadsBesideAMemberAway: a member that is cut off from the others says nothing for seconds,
-// and reads get their answer from another one long before the store gives up.
-// It runs alone because time counts.
-func TestReadsBesideAMemberAway(t *testing.T) {
+// TestReadsWithIsolatedMember: a member that is isolated from the others does not answer for seconds;
+// reads are retried on another member early enough. The test is not parallel because it measures time.
+func TestReadsWithIsolatedMember(t *testing.T) {
 	c := etcdtest.StartCluster(t)
 	s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/away", Retain: -1})
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestReadsBesideAMemberAway(t *testing.T) {
 	}
 	for i := range away {
 		c.Isolate(i)
-		_, err := s.Revision(t.Context()) // it takes as long as the others need to agree on who leads
+		_, err := s.Revision(t.Context()) // waits until the other members have a leader
 		require.NoError(t, err)
 		for range 12 {
 			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
@@ -161,13 +161,14 @@ func TestReadsBesideAMemberAway(t *testing.T) {
 	}
 }
 
-// TestTwoMembersOfWhichOneIsAway: a store that knows two members works through the one that has a leader,
-// whichever it asks first, for a watch, which takes several calls, and for a token, too.
-func TestTwoMembersOfWhichOneIsAway(t *testing.T) {
+// TestOneOfTwoMembersIsolated: a store with two endpoints works through the member that has a leader,
+// whichever it tries first. This also holds for watches, which need several calls, and for
+// authentication.
+func TestOneOfTwoMembersIsolated(t *testing.T) {
 	t.Parallel()
 	for name, opened := range map[string]func(c *etcdtest.Cluster) etcdstore.Options{
-		"nobody": func(*etcdtest.Cluster) etcdstore.Options { return etcdstore.Options{Prefix: "/ours", Retain: -1} },
-		"user":   func(c *etcdtest.Cluster) etcdstore.Options { return withUser(t, c.Members[0]) },
+		"no user": func(*etcdtest.Cluster) etcdstore.Options { return etcdstore.Options{Prefix: "/ours", Retain: -1} },
+		"user":    func(c *etcdtest.Cluster) etcdstore.Options { return optionsWithUser(t, c.Members[0]) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,16 +197,16 @@ func TestTwoMembersOfWhichOneIsAway(t *testing.T) {
 	}
 }
 
-// TestCommitsBesideAMemberAway: a commit gets its answer soon, through another member if one
-// says nothing, and is made once. It runs alone because time counts.
-func TestCommitsBesideAMemberAway(t *testing.T) {
+// TestCommitsWithUnresponsiveMember: if a member does not answer, a commit gets its answer from another
+// member soon, and is applied once. The test is not parallel because it measures time.
+func TestCommitsWithUnresponsiveMember(t *testing.T) {
 	c := etcdtest.StartCluster(t)
 	s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/away", Retain: -1})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	newest := put(t, s, "a", "1")
 	some := func() {
-		_, err := s.Revision(t.Context()) // it takes as long as the others need to agree on who leads
+		_, err := s.Revision(t.Context()) // waits until the other members have a leader
 		require.NoError(t, err)
 		for range 5 {
 			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)

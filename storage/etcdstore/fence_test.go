@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-func opened(t *testing.T, m *etcdtest.Member) *Store {
+func openStore(t *testing.T, m *etcdtest.Member) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), Options{Endpoints: []string{m.Endpoint}, Prefix: "/own", Retain: -1})
 	require.NoError(t, err)
@@ -26,19 +26,19 @@ func opened(t *testing.T, m *etcdtest.Member) *Store {
 	return s
 }
 
-// begun is a batch of one commit that is under way.
-func begun(t *testing.T, s *Store, key string) *batch {
+// newRunningBatch returns a batch with one commit, ready to be sent.
+func newRunningBatch(t *testing.T, s *Store, key string) *batch {
 	t.Helper()
 	b := s.newBatch(s.newCommit(t.Context(), []storage.Write{{Key: key, Value: []byte("v"), Expect: storage.AnyRevision}}))
 	var err error
-	b.at, err = s.fenced(t.Context())
+	b.fenceRevision, err = s.ensureFence(t.Context())
 	require.NoError(t, err)
-	b.after = s.seen.Load()
+	b.sentAfter = s.seen.Load()
 	return b
 }
 
-// sent gets the batch to etcd, now or later.
-func (b *batch) sent(t *testing.T) *clientv3.TxnResponse {
+// mustSend sends a copy of the batch.
+func (b *batch) mustSend(t *testing.T) *clientv3.TxnResponse {
 	t.Helper()
 	late := *b
 	resp, err := late.send(t.Context(), callTime)
@@ -46,55 +46,57 @@ func (b *batch) sent(t *testing.T) *clientv3.TxnResponse {
 	return resp
 }
 
-func settled(t *testing.T, b *batch) (made int64) {
+func mustResolve(t *testing.T, b *batch) (made int64) {
 	t.Helper()
-	made, err := b.settle(t.Context())
+	made, err := b.resolve(t.Context())
 	require.NoError(t, err)
 	return made
 }
 
-// TestSettle: of a commit without an answer it is found out that it was made, or it never is.
-func TestSettle(t *testing.T) {
+// TestResolve: the outcome of an unanswered commit is either that it was applied, or that it never will
+// be.
+func TestResolve(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
+	s := openStore(t, etcdtest.Start(t))
 
-	made, not := begun(t, s, "made"), begun(t, s, "not")
-	require.Equal(t, made.at, not.at)
-	revision := made.sent(t).Header.Revision
-	for i := range 10 { // others are made since
+	made, not := newRunningBatch(t, s, "made"), newRunningBatch(t, s, "not")
+	require.Equal(t, made.fenceRevision, not.fenceRevision)
+	revision := made.mustSend(t).Header.Revision
+	for i := range 10 { // other commits follow
 		_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte{byte(i)}, Expect: storage.AnyRevision})
 		require.NoError(t, err)
 	}
-	require.Equal(t, revision, settled(t, made))
-	require.Greater(t, s.fence.at.Load(), made.at)
-	moved := s.fence.at.Load()
-	require.Zero(t, settled(t, not))
-	require.Equal(t, moved, s.fence.at.Load(), "one change is for all commits that depended on what was there")
-	require.False(t, not.sent(t).Succeeded)
+	require.Equal(t, revision, mustResolve(t, made))
+	require.Greater(t, s.fence.revision.Load(), made.fenceRevision)
+	moved := s.fence.revision.Load()
+	require.Zero(t, mustResolve(t, not))
+	require.Equal(t, moved, s.fence.revision.Load(), "one move resolves all commits that compared the old fence")
+	require.False(t, not.mustSend(t).Succeeded)
 
-	gone, late := begun(t, s, "gone"), begun(t, s, "late")
-	revision = gone.sent(t).Header.Revision
+	gone, late := newRunningBatch(t, s, "gone"), newRunningBatch(t, s, "late")
+	revision = gone.mustSend(t).Header.Revision
 	_, err := s.client.Delete(t.Context(), s.fence.key)
 	require.NoError(t, err)
-	require.Equal(t, revision, settled(t, gone))
-	require.Zero(t, settled(t, late))
-	_, err = s.fenced(t.Context())
+	require.Equal(t, revision, mustResolve(t, gone))
+	require.Zero(t, mustResolve(t, late))
+	_, err = s.ensureFence(t.Context())
 	require.NoError(t, err)
-	require.False(t, late.sent(t).Succeeded)
+	require.False(t, late.mustSend(t).Succeeded)
 	for _, key := range []string{"not", "late"} {
 		_, err = s.Get(t.Context(), key, 0)
 		require.ErrorIs(t, err, storage.ErrNotFound)
 	}
 }
 
-// TestSettleBesideOthers: a commit is made where another one, which has no answer, changes the fence.
-func TestSettleBesideOthers(t *testing.T) {
+// TestCommitWhileAnotherMovesTheFence: a commit succeeds although another commit, which got no answer,
+// changes the fence meanwhile.
+func TestCommitWhileAnotherMovesTheFence(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
+	s := openStore(t, etcdtest.Start(t))
 	etcd, calls := s.client.KV, 0
-	s.client.KV = &between{etcd, func(make func() error) error {
-		if calls++; calls == 2 { // after the fence was made
-			_, err := s.pass(t.Context(), s.fence.at.Load())
+	s.client.KV = &interceptedKV{etcd, func(make func() error) error {
+		if calls++; calls == 2 { // after the fence was created
+			_, err := s.moveFence(t.Context(), s.fence.revision.Load())
 			assert.NoError(t, err)
 		}
 		return make()
@@ -103,15 +105,15 @@ func TestSettleBesideOthers(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestCompactedBesideACommit: where the history of a commit without an answer is gone nobody can tell
-// whether it was made.
-func TestCompactedBesideACommit(t *testing.T) {
+// TestCompactionMakesOutcomeUnknown: if the history since an unanswered commit is compacted, its
+// outcome is unknown.
+func TestCompactionMakesOutcomeUnknown(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
+	s := openStore(t, etcdtest.Start(t))
 	first, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("v")})
 	require.NoError(t, err)
 	etcd, calls := s.client.KV, 0
-	s.client.KV = &between{etcd, func(make func() error) error {
+	s.client.KV = &interceptedKV{etcd, func(make func() error) error {
 		if calls++; calls > 1 {
 			return make()
 		}
@@ -127,29 +129,30 @@ func TestCompactedBesideACommit(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrCompacted)
 }
 
-// TestCompactedBesideCommits: what is gone of the history of one commit without an answer is nothing to another.
-func TestCompactedBesideCommits(t *testing.T) {
+// TestCompactionAffectsOnlyOlderCommits: if the history since one unanswered commit is compacted, the
+// outcome of a later commit can still be found.
+func TestCompactionAffectsOnlyOlderCommits(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
-	old := begun(t, s, "old")
+	s := openStore(t, etcdtest.Start(t))
+	old := newRunningBatch(t, s, "old")
 	for range 3 {
 		_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("v"), Expect: storage.AnyRevision})
 		require.NoError(t, err)
 	}
-	made := begun(t, s, "made")
-	revision := made.sent(t).Header.Revision
-	_, err := s.client.Compact(t.Context(), made.after)
+	made := newRunningBatch(t, s, "made")
+	revision := made.mustSend(t).Header.Revision
+	_, err := s.client.Compact(t.Context(), made.sentAfter)
 	require.NoError(t, err)
-	until, err := s.pass(t.Context(), made.at)
+	until, err := s.moveFence(t.Context(), made.fenceRevision)
 	require.NoError(t, err)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			_, err := old.made(t.Context(), until)
+			_, err := old.findInHistory(t.Context(), until)
 			assert.ErrorIs(t, err, storage.ErrCompacted)
 		})
 		all.Go(func() {
-			found, err := made.made(t.Context(), until)
+			found, err := made.findInHistory(t.Context(), until)
 			assert.NoError(t, err)
 			assert.Equal(t, revision, found)
 		})
@@ -157,15 +160,16 @@ func TestCompactedBesideCommits(t *testing.T) {
 	all.Wait()
 }
 
-// TestEndedCommit: a commit whose time has ended without an answer stands in nobody's way.
-func TestEndedCommit(t *testing.T) {
+// TestCanceledCommitLeavesTheFence: a commit whose context ended without an answer does not move the
+// fence.
+func TestCanceledCommitLeavesTheFence(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
+	s := openStore(t, etcdtest.Start(t))
 	_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("v")})
 	require.NoError(t, err)
-	at := s.fence.at.Load()
+	at := s.fence.revision.Load()
 	etcd := s.client.KV
-	s.client.KV = &slow{etcd, time.Minute}
+	s.client.KV = &slowKV{etcd, time.Minute}
 	for i := range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		_, err := s.Commit(ctx, storage.Write{Key: fmt.Sprint("k", i%4), Value: []byte("v"), Expect: storage.AnyRevision})
@@ -173,15 +177,15 @@ func TestEndedCommit(t *testing.T) {
 		cancel()
 	}
 	time.Sleep(2 * firstCommit)
-	require.Equal(t, at, s.fence.at.Load())
+	require.Equal(t, at, s.fence.revision.Load())
 }
 
-// TestSweep: a store has one fence. Those that nobody changes are removed, and made again by a store that
-// needs them.
-func TestSweep(t *testing.T) {
+// TestSweepRemovesUnusedFences: each store has one fence. A fence that does not change is removed, and
+// created again when its store commits.
+func TestSweepRemovesUnusedFences(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
-	s, gone := opened(t, m), opened(t, m)
+	s, gone := openStore(t, m), openStore(t, m)
 	commit := func(s *Store, value string) {
 		_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte(value), Expect: storage.AnyRevision})
 		require.NoError(t, err)
@@ -198,11 +202,11 @@ func TestSweep(t *testing.T) {
 	}
 	seen := looked(nil)
 	require.Len(t, seen, 2)
-	_, err := s.pass(t.Context(), s.fence.at.Load())
+	_, err := s.moveFence(t.Context(), s.fence.revision.Load())
 	require.NoError(t, err)
 	seen = looked(seen)
-	require.Equal(t, map[string]int64{s.fence.key: s.fence.at.Load()}, seen)
+	require.Equal(t, map[string]int64{s.fence.key: s.fence.revision.Load()}, seen)
 	require.Empty(t, looked(seen))
 	commit(s, "again")
-	require.Equal(t, map[string]int64{s.fence.key: s.fence.at.Load()}, looked(nil))
+	require.Equal(t, map[string]int64{s.fence.key: s.fence.revision.Load()}, looked(nil))
 }

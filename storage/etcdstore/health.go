@@ -12,13 +12,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Health is asked for so often at most, and waited for no longer.
+// The health of etcd is read at most once in healthEvery, and a read takes at most healthTime.
 const (
 	healthEvery = 2 * time.Second
 	healthTime  = 3 * time.Second
 )
 
-// health is what was last found out.
+// health caches the latest result of readHealth.
 type health struct {
 	shared[struct{}, error]
 
@@ -27,32 +27,32 @@ type health struct {
 	fault error
 }
 
-// Writable implements storage.Writer. The store takes writes if the members agree on a leader
-// and none of them has raised the alarm that its data is corrupt.
+// Writable implements storage.Writer. The store accepts writes if the members have a leader and no
+// member has raised the CORRUPT alarm.
 func (s *Store) Writable(ctx context.Context) error {
 	s.health.mu.Lock()
 	at, fault := s.health.at, s.health.fault
 	s.health.mu.Unlock()
-	if !at.IsZero() && time.Since(at) < healthEvery && s.life.Err() == nil {
+	if !at.IsZero() && time.Since(at) < healthEvery && s.lifetime.Err() == nil {
 		return fault
 	}
-	fault, err := s.health.ask(ctx, s, whole)
+	fault, err := s.health.get(ctx, s, noParams)
 	if err != nil {
 		return err
 	}
 	return fault
 }
 
-// readHealth finds out whether the store takes writes.
+// readHealth finds out whether the store accepts writes, and caches the result.
 func (s *Store) readHealth(ctx context.Context, _ struct{}) (fault, _ error) {
 	inner, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
-	err := s.again(inner, func(ctx context.Context) error {
+	err := s.retry(inner, func(ctx context.Context) error {
 		_, err := s.client.Get(ctx, s.head)
 		return err
 	})
-	if fault = s.told(ctx, err); fault == nil {
-		fault = s.alarm(inner)
+	if fault = s.storageError(ctx, err); fault == nil {
+		fault = s.corruptAlarm(inner)
 	}
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
@@ -60,11 +60,11 @@ func (s *Store) readHealth(ctx context.Context, _ struct{}) (fault, _ error) {
 	return fault, nil
 }
 
-// alarm returns what a member has raised the alarm of. That there is no room is none. A user
-// may not be allowed to ask.
-func (s *Store) alarm(ctx context.Context) error {
+// corruptAlarm returns an error if a member has raised the CORRUPT alarm. It ignores NOSPACE, and a
+// user who may not list alarms.
+func (s *Store) corruptAlarm(ctx context.Context) error {
 	var resp *clientv3.AlarmResponse
-	err := s.again(ctx, func(ctx context.Context) (err error) {
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
 		resp, err = s.client.AlarmList(ctx)
 		return err
 	})
@@ -72,25 +72,26 @@ func (s *Store) alarm(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("etcd does not tell its alarms: %w", err)
+		return fmt.Errorf("list the alarms of etcd: %w", err)
 	}
 	for _, a := range resp.Alarms {
 		if a.Alarm == pb.AlarmType_CORRUPT {
-			return fmt.Errorf("member %x of etcd has corrupt data", a.MemberID)
+			return fmt.Errorf("etcd member %x has corrupt data", a.MemberID)
 		}
 	}
 	return nil
 }
 
-// Check implements storage.Checker. etcd has lost commits if its newest revision is older than one
-// that it has told before, or that of the store older than a commit that this one has made or answered, as
-// when a cluster is restored from a backup. What is committed after that does not bring them back.
+// Check implements storage.Checker. etcd has lost commits if its newest revision is older than a
+// revision that this Store has seen, or if the newest revision of the store is older than a commit that
+// this Store made or read. That happens if a cluster is restored from a backup. Later commits do not
+// clear the error, because they do not bring back the lost commits.
 func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.Revision(ctx); err != nil {
 		return err
 	}
 	if lost := s.lost.Load(); lost != 0 {
-		return fmt.Errorf("etcd has lost commits: %d was the newest revision of the store, and later an older one was", lost)
+		return fmt.Errorf("etcd has lost commits: the newest revision of the store was %d, and later it was older", lost)
 	}
 	inner, leave, err := s.enter(ctx)
 	if err != nil {
@@ -99,10 +100,11 @@ func (s *Store) Check(ctx context.Context) error {
 	defer leave()
 	inner, cancel := context.WithTimeout(inner, healthTime)
 	defer cancel()
-	return s.told(ctx, s.alarm(inner))
+	return s.storageError(ctx, s.corruptAlarm(inner))
 }
 
-// Missing implements storage.Checker. etcd gives out no record that it cannot read.
+// Missing implements storage.Checker. There are no damaged records, because etcd returns no record that
+// it cannot read.
 func (s *Store) Missing() (damaged, losses int) {
 	if s.lost.Load() != 0 {
 		losses = 1
@@ -110,17 +112,18 @@ func (s *Store) Missing() (damaged, losses int) {
 	return 0, losses
 }
 
-// Size implements storage.Sizer: the size of the file of a member, which is about that of each.
+// Size implements storage.Sizer. It returns the size of the database of one member; those of the others
+// are about the same.
 func (s *Store) Size() (size int64) {
-	inner, leave, err := s.enter(s.life)
+	inner, leave, err := s.enter(s.lifetime)
 	if err != nil {
 		return 0
 	}
 	defer leave()
 	inner, cancel := context.WithTimeout(inner, healthTime)
 	defer cancel()
-	members := pb.NewMaintenanceClient(s.client.ActiveConnection()) // the client's own connects to one member each time
-	err = s.again(inner, func(ctx context.Context) error {
+	members := pb.NewMaintenanceClient(s.client.ActiveConnection()) // the client's Status method would open a connection for each call
+	err = s.retry(inner, func(ctx context.Context) error {
 		resp, err := members.Status(ctx, &pb.StatusRequest{})
 		size = resp.GetDbSize()
 		return rpctypes.Error(err)
@@ -131,5 +134,5 @@ func (s *Store) Size() (size int64) {
 	return size
 }
 
-// Shared implements storage.Shared: any number of servers may be over one cluster.
+// Shared implements storage.Shared. It returns true: any number of servers can use one cluster.
 func (s *Store) Shared() bool { return true }

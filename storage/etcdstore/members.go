@@ -16,17 +16,20 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// route is how a call gets to a member. One that did not answer the call is not asked again as long as
-// there are others.
+// route selects the member that a call is sent to. A member that did not answer the call is not tried
+// again as long as there are others.
+//
+// A route belongs to one call of the store, whose attempts are sequential, so it needs no lock.
 type route struct {
-	first  string   // the address of the member that is asked first, if it can be; "": any
-	last   string   // that was asked last
-	failed []string // that did not answer
+	first  string   // the address of the preferred member; "" for no preference
+	last   string   // the address of the member of the latest attempt
+	failed []string // the members that did not answer
 }
 
 type routeKey struct{}
 
-// routed returns the route of the calls that are made with a context, and a context that has one.
+// routed returns the route in ctx. If there is none, it adds a new route and returns the new context
+// with it.
 func routed(ctx context.Context) (context.Context, *route) {
 	if r, ok := ctx.Value(routeKey{}).(*route); ok {
 		return ctx, r
@@ -35,14 +38,14 @@ func routed(ctx context.Context) (context.Context, *route) {
 	return context.WithValue(ctx, routeKey{}, r), r
 }
 
-// fail takes note that the member that was asked last did not answer.
+// fail records that the member of the latest attempt did not answer.
 func (r *route) fail() {
 	if r.last != "" && !slices.Contains(r.failed, r.last) {
 		r.failed = append(r.failed, r.last)
 	}
 }
 
-// pick chooses one of the members that are connected.
+// pick returns the address of the member for the next attempt, out of the connected members.
 func (r *route) pick(ready []string) string {
 	left := slices.DeleteFunc(slices.Clone(ready), func(c string) bool { return slices.Contains(r.failed, c) })
 	switch {
@@ -55,17 +58,17 @@ func (r *route) pick(ready []string) string {
 	return left[rand.IntN(len(left))]
 }
 
-// byRoute is the name under which gRPC finds the balancer that follows routes.
+// byRoute is the name of the gRPC balancer that follows routes.
 const byRoute = "controlplane_route"
 
 func init() { balancer.Register(routeBalancer{}) }
 
-// followRoutes has calls go by their routes, where etcd's client would ask the members in turn: then two
-// calls that follow each other would never get to the same one of two members.
+// followRoutes returns options with which calls follow their routes. By default, the client would use
+// the members in turn; with two members, every second call would reach the same one.
 func (s *Store) followRoutes() []grpc.DialOption {
 	return []grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(s.listen),
-		grpc.WithDisableServiceConfig(), // that of etcd's client
+		grpc.WithChainUnaryInterceptor(s.learnFromAnswer),
+		grpc.WithDisableServiceConfig(), // the client of etcd sets a balancer there
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + byRoute + `": {}}]}`),
 	}
 }
@@ -78,7 +81,7 @@ func (routeBalancer) Build(conn balancer.ClientConn, o balancer.BuildOptions) ba
 	return endpointsharding.NewBalancer(routedConn{conn}, o, balancer.Get(pickfirst.Name).Build, endpointsharding.Options{})
 }
 
-// routedConn has the calls follow their routes as soon as one of the members is connected.
+// routedConn installs a picker that follows routes as soon as a member is connected.
 type routedConn struct{ balancer.ClientConn }
 
 func (c routedConn) UpdateState(s balancer.State) {
@@ -95,7 +98,7 @@ func (c routedConn) UpdateState(s balancer.State) {
 	c.ClientConn.UpdateState(s)
 }
 
-// picker has the members that are connected.
+// picker holds the connected members.
 type picker struct {
 	addresses []string
 	of        map[string]balancer.Picker
@@ -107,8 +110,8 @@ func (p picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return p.of[r.last].Pick(info)
 }
 
-// listen learns from the answers to calls.
-func (s *Store) listen(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// learnFromAnswer is an interceptor that passes the headers of successful answers to noteAnswer.
+func (s *Store) learnFromAnswer(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	ctx, r := routed(ctx)
 	before := s.seen.Load()
 	if err := call(ctx, method, request, reply, conn, opts...); err != nil {
@@ -116,39 +119,41 @@ func (s *Store) listen(ctx context.Context, method string, request, reply any, c
 	}
 	switch answer := reply.(type) {
 	case *pb.RangeResponse:
-		s.answered(answer.Header, r, before)
+		s.noteAnswer(answer.Header, r, before)
 	case *pb.TxnResponse:
-		s.answered(answer.Header, r, before)
+		s.noteAnswer(answer.Header, r, before)
 	}
 	return nil
 }
 
-// leader is the member that leads the others, as far as the store knows. What is asked of it saves the way
-// from another one to it and back, and that is a third of what the members have to do for a commit.
+// leader is the leader of the cluster, as far as the store knows. A call sent to the leader saves the
+// hop from another member to it and back, which is a third of the work of the members for a commit.
 type leader struct {
-	mu     sync.Mutex
-	term   uint64 // another one has another leader; 0: it is not known
-	member uint64 // 0: it is not known yet
-	at     string // its address; "": it is not known yet
-	asking bool
+	mu        sync.Mutex
+	term      uint64 // the raft term of the other fields; 0 if it is unknown
+	member    uint64 // the ID of the leader; 0 if it is unknown
+	address   string // the address of the leader; "" if it is unknown
+	searching bool
 }
 
-// toLeader is a context for calls that the leader is asked first; back ends that, where the route leads on.
-func (s *Store) toLeader(ctx context.Context) (_ context.Context, back func()) {
+// preferLeader returns a context whose calls go to the leader first. restore resets the preference of
+// the route.
+func (s *Store) preferLeader(ctx context.Context) (_ context.Context, restore func()) {
 	ctx, r := routed(ctx)
 	before := r.first
 	s.leader.mu.Lock()
 	defer s.leader.mu.Unlock()
-	r.first = s.leader.at
+	r.first = s.leader.address
 	return ctx, func() { r.first = before }
 }
 
-// answered learns from an answer that came by a route. It is not older than what was known before the call,
-// or etcd was put back to what it had before. Whoever learns of a new term asks who leads, and the address of
-// that member is known when an answer of it comes.
-func (s *Store) answered(h *pb.ResponseHeader, r *route, before int64) {
+// noteAnswer updates seen and the leader from the header of an answer. before is the value of seen
+// before the call: if the answer is older, etcd was restored to an older state. The first answer of a
+// new term starts a search for the leader; the address of the leader is known when an answer from it
+// arrives.
+func (s *Store) noteAnswer(h *pb.ResponseHeader, r *route, before int64) {
 	if h.Revision < before {
-		s.compare(revisionOf(before, 0), revisionOf(h.Revision, 0))
+		s.detectLoss(revisionOf(before, 0), revisionOf(h.Revision, 0))
 		s.seen.Store(h.Revision)
 	}
 	raise(&s.seen, h.Revision)
@@ -157,48 +162,49 @@ func (s *Store) answered(h *pb.ResponseHeader, r *route, before int64) {
 	defer l.mu.Unlock()
 	switch {
 	case h.RaftTerm != l.term:
-		l.term, l.member, l.at = h.RaftTerm, 0, ""
-		if !l.asking {
-			l.asking = true
-			s.done.Go(s.askWhoLeads)
+		l.term, l.member, l.address = h.RaftTerm, 0, ""
+		if !l.searching {
+			l.searching = true
+			s.background.Go(s.findLeader)
 		}
 	case h.MemberId == l.member:
-		l.at = r.last
-	case r.last == l.at: // leads to another member now
-		l.at = ""
+		l.address = r.last
+	case r.last == l.address: // the address belongs to another member now
+		l.address = ""
 	}
 }
 
-// unanswered takes note that a call failed: if it was the leader that did not answer, there may be another.
-func (s *Store) unanswered(r *route, err error) {
-	if !s.passing(err) {
+// noteFailure records that a call failed. If it was sent to the leader, another member may be the
+// leader now.
+func (s *Store) noteFailure(r *route, err error) {
+	if !s.retryable(err) {
 		return
 	}
 	r.fail()
 	l := &s.leader
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.at != "" && l.at == r.last && !s.turnedAway(err) {
-		l.term, l.member, l.at = 0, 0, ""
+	if l.address != "" && l.address == r.last && !s.notExecuted(err) {
+		l.term, l.member, l.address = 0, 0, ""
 	}
 }
 
-// askWhoLeads finds out who leads in the term that is known. The members, or what is between, may not tell; then
-// nobody is known to lead.
-func (s *Store) askWhoLeads() {
+// findLeader asks a member for the leader of the current term. If there is no answer, for example
+// because a proxy does not forward the call, the leader stays unknown.
+func (s *Store) findLeader() {
 	var resp *pb.StatusResponse
-	err := s.again(s.life, func(ctx context.Context) (err error) {
+	err := s.retry(s.lifetime, func(ctx context.Context) (err error) {
 		resp, err = pb.NewMaintenanceClient(s.client.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
 		return rpctypes.Error(err)
 	})
 	l := &s.leader
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asking = false
+	l.searching = false
 	switch {
-	case err != nil && !s.passing(err):
+	case err != nil && !s.retryable(err):
 	case err != nil || resp.RaftTerm != l.term || resp.Leader == 0:
-		l.term = 0 // whoever gets the next answer asks again
+		l.term = 0 // the next answer starts another search
 	default:
 		l.member = resp.Leader
 	}

@@ -14,9 +14,9 @@ import (
 	"orch.io/controlplane/storage/storagetest"
 )
 
-// TestMembersComeAndGo: members join and others leave under load, until none is left that the
-// stores were opened with.
-func TestMembersComeAndGo(t *testing.T) {
+// TestMembersJoinAndLeave: members join and leave under load, until none of the members with which the
+// stores were opened is left.
+func TestMembersJoinAndLeave(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t)
 	stores := openTwo(t, etcdstore.Options{Endpoints: c.Endpoints[:1], SyncEndpoints: 50 * time.Millisecond, Prefix: "/members", Retain: -1})
@@ -37,7 +37,8 @@ func TestMembersComeAndGo(t *testing.T) {
 	require.Empty(t, failed)
 }
 
-// TestCommitsGoToTheLeader: the member that leads is asked for commits and for the newest revision, whoever that is.
+// TestCommitsGoToTheLeader: commits and reads of the newest revision are sent to the leader, also after
+// the leader changed.
 func TestCommitsGoToTheLeader(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t)
@@ -54,7 +55,7 @@ func TestCommitsGoToTheLeader(t *testing.T) {
 		}
 	}
 	for range c.Members {
-		require.Eventually(t, func() bool { // it is found by the answers that come from all of them
+		require.Eventually(t, func() bool { // the store learns the leader from answers of all members
 			led := leaderOf(t, c)
 			before := make([]int, len(c.Members))
 			for i, m := range c.Members {
@@ -75,12 +76,12 @@ func TestCommitsGoToTheLeader(t *testing.T) {
 func status(t testing.TB, c *etcdtest.Cluster, i int) *clientv3.StatusResponse {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	resp, err := another(t, c.Members[i]).Status(ctx, c.Members[i].Endpoint)
+	resp, err := newClient(t, c.Members[i]).Status(ctx, c.Members[i].Endpoint)
 	require.NoError(t, err)
 	return resp
 }
 
-// leaderOf is which of the members leads.
+// leaderOf returns the index of the leader.
 func leaderOf(t testing.TB, c *etcdtest.Cluster) (led int) {
 	require.Eventually(t, func() bool {
 		for i := range c.Members {

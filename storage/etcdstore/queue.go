@@ -6,35 +6,36 @@ import (
 	"sync"
 )
 
-// mostBatches is how many shared batches are under way before further commits wait.
-const mostBatches = 2
+// maxBatches is the number of shared batches that may run at a time; further commits wait.
+const maxBatches = 2
 
-// queue has the batches that wait for one that is under way.
+// queue holds the shared batches that wait until another batch ends.
 type queue struct {
-	mu       sync.Mutex
-	waiting  []*batch
-	underWay int
+	mu      sync.Mutex
+	waiting []*batch
+	running int
 }
 
-// join reports whether a commit is made with others. It has to be made alone if it deletes, or is large, or
-// meets one of those that it would wait with.
+// join adds c to a shared batch, or starts a batch if fewer than maxBatches run. It reports false if c
+// must have a transaction of its own: because it deletes keys, is large, or overlaps the batch that it
+// would wait in.
 func (q *queue) join(s *Store, c *commit) bool {
 	if c.size > batchBytes || slices.ContainsFunc(c.ws, deletes) {
 		return false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.underWay < mostBatches {
-		q.underWay++
+	if q.running < maxBatches {
+		q.running++
 		b := s.newBatch(c)
-		s.done.Go(func() { q.run(s.life, b) })
+		s.background.Go(func() { q.run(s.lifetime, b) })
 		return true
 	}
 	last := len(q.waiting) - 1
 	switch {
 	case last < 0 || !q.waiting[last].hasRoom(c):
 		q.waiting = append(q.waiting, s.newBatch(c))
-	case q.waiting[last].meets(c):
+	case q.waiting[last].overlaps(c):
 		return false
 	default:
 		q.waiting[last].add(c)
@@ -42,19 +43,20 @@ func (q *queue) join(s *Store, c *commit) bool {
 	return true
 }
 
-// run makes a batch, and those that wait.
+// run executes b and then the waiting batches.
 func (q *queue) run(ctx context.Context, b *batch) {
 	for ; b != nil; b = q.next() {
 		b.run(ctx)
 	}
 }
 
-// next returns the next batch to be made. If there is none, one batch less is under way.
+// next returns the next waiting batch. If there is none, it decreases the number of running batches and
+// returns nil.
 func (q *queue) next() (b *batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
-		q.underWay--
+		q.running--
 		return nil
 	}
 	b, q.waiting[0] = q.waiting[0], nil

@@ -16,9 +16,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// How many bytes a page of a scan has about, and how many records. How large the records are
-// is known only when some are there, so the first page is short, and no page has more than
-// so many times the records of the one before.
+// The size of a page of a scan, in bytes (approximately) and records. The size of the records is known
+// only after the first page, so the first page is short, and each page has at most pageGrowth times the
+// records of the page before.
 const (
 	pageBytes   = 4 << 20
 	firstPage   = 64
@@ -26,24 +26,24 @@ const (
 	pageGrowth  = 8
 )
 
-// head is the newest revision, and the revision of etcd at which it was read.
+// head is the newest revision of the store, and the etcd revision at which it was read.
 type head struct {
 	revision storage.Revision
 	etcd     int64
-	absent   bool // nobody knows the newest revision, and this one is not smaller
+	absent   bool // the head does not exist: the newest revision is unknown and at most revision
 }
 
 func headOf(etcd int64, kvs []*mvccpb.KeyValue) head {
 	if len(kvs) == 0 {
-		return head{revisionOf(etcd, lastPlace), etcd, true}
+		return head{revisionOf(etcd, lastPosition), etcd, true}
 	}
-	place, _ := unmarked(kvs[0].Value)
-	return head{revisionOf(kvs[0].ModRevision, place), etcd, false}
+	position, _ := unmarked(kvs[0].Value)
+	return head{revisionOf(kvs[0].ModRevision, position), etcd, false}
 }
 
-// headAt reads what was the newest revision at a revision of etcd.
+// headAt returns the head as of an etcd revision.
 func (s *Store) headAt(ctx context.Context, etcd int64) (at head, err error) {
-	err = s.again(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, func(ctx context.Context) error {
 		resp, err := s.client.Get(ctx, s.head, clientv3.WithRev(max(1, etcd)))
 		if err == nil {
 			at = headOf(etcd, resp.Kvs)
@@ -53,11 +53,11 @@ func (s *Store) headAt(ctx context.Context, etcd int64) (at head, err error) {
 	return at, err
 }
 
-// readHead is linearizable.
+// readHead returns the current head. It is linearizable.
 func (s *Store) readHead(ctx context.Context) (at head, err error) {
-	ctx, back := s.toLeader(ctx)
+	ctx, back := s.preferLeader(ctx)
 	defer back()
-	err = s.again(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, func(ctx context.Context) error {
 		resp, err := s.client.Get(ctx, s.head)
 		if err == nil {
 			at = headOf(resp.Header.Revision, resp.Kvs)
@@ -67,13 +67,13 @@ func (s *Store) readHead(ctx context.Context) (at head, err error) {
 	return at, err
 }
 
-// record is what etcd has under a key of the store.
+// record converts a key of etcd to a record.
 func (s *Store) record(kv *mvccpb.KeyValue) storage.Record {
-	place, value := unmarked(kv.Value)
+	position, value := unmarked(kv.Value)
 	if value == nil {
-		value = []byte{} // an empty one comes as nil
+		value = []byte{} // the client returns nil for an empty value
 	}
-	return storage.Record{Key: strings.TrimPrefix(string(kv.Key), s.data), Value: value, Revision: revisionOf(kv.ModRevision, place)}
+	return storage.Record{Key: strings.TrimPrefix(string(kv.Key), s.data), Value: value, Revision: revisionOf(kv.ModRevision, position)}
 }
 
 // Get implements storage.Backend.
@@ -85,7 +85,7 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	defer leave()
 	var found []*mvccpb.KeyValue
 	if at == 0 {
-		err = s.again(inner, func(ctx context.Context) error {
+		err = s.retry(inner, func(ctx context.Context) error {
 			resp, err := s.client.Get(ctx, s.data+key)
 			if err == nil {
 				found = resp.Kvs
@@ -98,7 +98,7 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 		found = p.kvs
 	}
 	if err != nil {
-		return storage.Record{}, s.told(ctx, err)
+		return storage.Record{}, s.storageError(ctx, err)
 	}
 	if len(found) == 0 {
 		return storage.Record{}, storage.ErrNotFound
@@ -106,22 +106,23 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	return s.record(found[0]), nil
 }
 
-// page is what one read returned.
+// page is the result of one read of a scan.
 type page struct {
-	kvs   []*mvccpb.KeyValue
-	next  string // the key from which on there may be more
-	more  bool
-	shown storage.Revision // that it belongs to, as the store counts
-	etcd  int64            // one of etcd that shows the same, and is not older, but for what is later in the transaction
+	kvs      []*mvccpb.KeyValue
+	next     string // the first key of the next page
+	more     bool
+	revision storage.Revision // the revision of the store that was read
+	etcd     int64            // an etcd revision with the same content, at least that of shown; later commits of the same transaction are removed by rewind
 }
 
-// read gets what there is at a revision of the store (0: the newest one). The newest state is
-// read as such, since it is there even if another program has compacted its revision.
+// read reads key, or the range that opts describe, as of revision at of the store, or the newest one if
+// at is 0. If at is the newest revision, read does not name it in the request, because another program
+// may have compacted it.
 func (s *Store) read(ctx context.Context, at storage.Revision, key string, opts ...clientv3.OpOption) (p page, err error) {
 	newest := []clientv3.Op{clientv3.OpGet(s.head), clientv3.OpGet(key, opts...)}
-	etcd := max(1, etcdOf(at)) // 0 would be the newest one
+	etcd := max(1, etcdOf(at)) // etcd would read the newest revision for 0
 	old := clientv3.OpGet(key, append(opts[:len(opts):len(opts)], clientv3.WithRev(etcd))...)
-	err = s.again(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, func(ctx context.Context) error {
 		txn := s.client.Txn(ctx)
 		if at != 0 {
 			txn = txn.If(clientv3.Compare(clientv3.ModRevision(s.head), ">", etcd))
@@ -157,23 +158,23 @@ func (s *Store) read(ctx context.Context, at storage.Revision, key string, opts 
 	if err == nil {
 		err = s.rewind(ctx, &p)
 	}
-	return p, compacted(err)
+	return p, revisionError(err)
 }
 
 func pageOf(resp *pb.RangeResponse, shown storage.Revision, etcd int64) page {
-	p := page{kvs: resp.Kvs, more: resp.More, shown: shown, etcd: etcd}
+	p := page{kvs: resp.Kvs, more: resp.More, revision: shown, etcd: etcd}
 	if n := len(p.kvs); n > 0 {
 		p.next = string(p.kvs[n-1].Key) + "\x00"
 	}
 	return p
 }
 
-// rewind has a page show what was there before the later commits of the same transaction. None of them has written
-// what another one had, so that it is what was there before the transaction.
+// rewind undoes the effect of commits that are in the same transaction as p.shown but later. No key is
+// written by two commits of a transaction, so the earlier record is the record before the transaction.
 func (s *Store) rewind(ctx context.Context, p *page) error {
 	later := func(kv *mvccpb.KeyValue) bool {
-		place, _ := unmarked(kv.Value)
-		return kv.ModRevision == etcdOf(p.shown) && place > placeOf(p.shown)
+		position, _ := unmarked(kv.Value)
+		return kv.ModRevision == etcdOf(p.revision) && position > positionOf(p.revision)
 	}
 	if !slices.ContainsFunc(p.kvs, later) {
 		return nil
@@ -184,7 +185,7 @@ func (s *Store) rewind(ctx context.Context, p *page) error {
 			kvs = append(kvs, kv)
 			continue
 		}
-		err := s.again(ctx, func(ctx context.Context) error {
+		err := s.retry(ctx, func(ctx context.Context) error {
 			resp, err := s.client.Get(ctx, string(kv.Key), clientv3.WithRev(kv.ModRevision-1))
 			if err == nil {
 				kvs = append(kvs, resp.Kvs...)
@@ -199,8 +200,8 @@ func (s *Store) rewind(ctx context.Context, p *page) error {
 	return nil
 }
 
-// compacted names the errors of etcd about revisions as the contract does.
-func compacted(err error) error {
+// revisionError converts the errors of etcd about revisions to those of storage.Backend.
+func revisionError(err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrCompacted):
 		return storage.ErrCompacted
@@ -210,19 +211,19 @@ func compacted(err error) error {
 	return err
 }
 
-// Scan implements storage.Backend. It reads in pages, all at the revision of the first one.
+// Scan implements storage.Backend. It reads in pages, all at the revision of the first page.
 func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
 	sc := &scan{store: s, ctx: ctx, from: s.data + max(start, prefix), limit: firstPage}
 	end := clientv3.GetPrefixRangeEnd(s.data + prefix)
-	sc.what = clientv3.WithRange(end)
-	if sc.from >= end { // start lies behind the prefix, so that there is nothing but a revision
-		sc.from, sc.what = s.data+prefix, clientv3.WithCountOnly()
+	sc.rangeOpt = clientv3.WithRange(end)
+	if sc.from >= end { // start is behind all keys with the prefix: read only the revision
+		sc.from, sc.rangeOpt = s.data+prefix, clientv3.WithCountOnly()
 	}
 	first, err := sc.next(at)
 	if err != nil {
 		return 0, nil, err
 	}
-	return first.shown, func(yield func(storage.Record, error) bool) {
+	return first.revision, func(yield func(storage.Record, error) bool) {
 		for p := first; ; {
 			for _, kv := range p.kvs {
 				if err := ctx.Err(); err != nil {
@@ -245,45 +246,45 @@ func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revis
 	}, nil
 }
 
-// scan is where a scan has come to.
+// scan is the state of a scan.
 type scan struct {
-	store *Store
-	ctx   context.Context // the caller's own
-	from  string
-	what  clientv3.OpOption // of what is there from there on
-	limit int64
+	store    *Store
+	ctx      context.Context // of the caller
+	from     string
+	rangeOpt clientv3.OpOption // the range that begins at from
+	limit    int64
 }
 
 // next reads one page as of a revision of the store.
 func (sc *scan) next(at storage.Revision) (page, error) {
 	return sc.read(func(ctx context.Context) (page, error) {
-		return sc.store.read(ctx, at, sc.from, sc.what, clientv3.WithLimit(sc.limit))
+		return sc.store.read(ctx, at, sc.from, sc.rangeOpt, clientv3.WithLimit(sc.limit))
 	})
 }
 
-// following reads one page more as of the revision that the first one was read at. If that
-// is compacted, the state may still be the newest one.
+// following reads the next page at the revision of the first page. If that revision is compacted, its
+// state may still be the newest one, so following tries to read it as such.
 func (sc *scan) following(first page) (page, error) {
 	p, err := sc.read(func(ctx context.Context) (p page, err error) {
-		err = sc.store.again(ctx, func(ctx context.Context) error {
-			resp, err := sc.store.client.Get(ctx, sc.from, sc.what, clientv3.WithLimit(sc.limit), clientv3.WithRev(first.etcd))
+		err = sc.store.retry(ctx, func(ctx context.Context) error {
+			resp, err := sc.store.client.Get(ctx, sc.from, sc.rangeOpt, clientv3.WithLimit(sc.limit), clientv3.WithRev(first.etcd))
 			if err == nil {
-				p = pageOf((*pb.RangeResponse)(resp), first.shown, first.etcd)
+				p = pageOf((*pb.RangeResponse)(resp), first.revision, first.etcd)
 			}
 			return err
 		})
 		if err == nil {
 			err = sc.store.rewind(ctx, &p)
 		}
-		return p, compacted(err)
+		return p, revisionError(err)
 	})
 	if errors.Is(err, storage.ErrCompacted) {
-		return sc.next(first.shown)
+		return sc.next(first.revision)
 	}
 	return p, err
 }
 
-// read notes how far a page goes, and how long the next one should be.
+// read calls get, and sets the first key and the number of records of the next page from the result.
 func (sc *scan) read(get func(ctx context.Context) (page, error)) (page, error) {
 	inner, leave, err := sc.store.enter(sc.ctx)
 	if err != nil {
@@ -291,12 +292,12 @@ func (sc *scan) read(get func(ctx context.Context) (page, error)) (page, error) 
 	}
 	defer leave()
 	p, err := get(inner)
-	for tooLarge(err) && sc.limit > 1 { // the records are larger than those before
+	for tooLarge(err) && sc.limit > 1 { // these records are larger than the previous ones
 		sc.limit = max(1, sc.limit/pageGrowth)
 		p, err = get(inner)
 	}
 	if err != nil {
-		return page{}, sc.store.told(sc.ctx, err)
+		return page{}, sc.store.storageError(sc.ctx, err)
 	}
 	if n := int64(len(p.kvs)); n > 0 {
 		bytes := int64(0)

@@ -16,7 +16,8 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// metric is a number that a member tells of itself, by its name or a pattern; 0 if it does not.
+// metric returns the value of a metric of a member, by its name or a pattern; 0 if the member does not
+// have it.
 func metric(t testing.TB, m *etcdtest.Member, name string) float64 {
 	t.Helper()
 	res, err := http.Get("http://" + m.Endpoint + "/metrics")
@@ -33,15 +34,15 @@ func metric(t testing.TB, m *etcdtest.Member, name string) float64 {
 	return n
 }
 
-// calls is how many calls of a kind etcd was asked for so far, as it counts itself.
+// calls returns how many calls of a method the member has received, by its own metrics.
 func calls(t testing.TB, m *etcdtest.Member, method string) int {
 	t.Helper()
 	return int(metric(t, m, `grpc_server_started_total\{.*grpc_method="`+method+`".*\}`))
 }
 
-// TestReadersShareCalls: those who ask for the newest revision at the same time are served by
-// one call, and nobody is told of an older state than there was when it asked.
-func TestReadersShareCalls(t *testing.T) {
+// TestConcurrentRevisionReadsShareCalls: concurrent reads of the newest revision share calls, and no
+// result is older than the state at the start of the read.
+func TestConcurrentRevisionReadsShareCalls(t *testing.T) {
 	m := etcdtest.Start(t)
 	s := open(t, m, "/shared")
 	defer func() { require.NoError(t, s.Close()) }()
@@ -77,8 +78,8 @@ func TestReadersShareCalls(t *testing.T) {
 	writer.Wait()
 	made := calls(t, m, "Range") - before
 	t.Logf("%d reads of the revision took %d calls", readers*each, made)
-	// A reader waits for two calls at most, the one under way and its own; if all readers were
-	// always served together, they would take 2×each.
+	// A reader waits for at most two calls, the running call and its own; if all readers were always
+	// served together, they would take 2×each calls.
 	assert.Positive(t, made)
 	assert.Less(t, made, readers*each/8)
 }

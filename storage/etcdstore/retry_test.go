@@ -19,57 +19,57 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// between is what is between a store and its etcd: it makes the calls, or not, or later. Transactions
-// have no bound in time, so that they can be late.
-type between struct {
+// interceptedKV passes each call to a function, which may make it, drop it or make it later.
+// Transactions have no deadline, so that they can be made late.
+type interceptedKV struct {
 	clientv3.KV
 	call func(make func() error) error
 }
 
-func (b *between) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
+func (b *interceptedKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
 	err = b.call(func() (err error) { resp, err = b.KV.Get(ctx, key, opts...); return err })
 	return resp, err
 }
 
-func (b *between) Compact(ctx context.Context, at int64, opts ...clientv3.CompactOption) (resp *clientv3.CompactResponse, err error) {
+func (b *interceptedKV) Compact(ctx context.Context, at int64, opts ...clientv3.CompactOption) (resp *clientv3.CompactResponse, err error) {
 	err = b.call(func() (err error) { resp, err = b.KV.Compact(ctx, at, opts...); return err })
 	return resp, err
 }
 
-func (b *between) Txn(ctx context.Context) clientv3.Txn {
-	return &betweenTxn{b.KV.Txn(context.WithoutCancel(ctx)), b.call}
+func (b *interceptedKV) Txn(ctx context.Context) clientv3.Txn {
+	return &interceptedTxn{b.KV.Txn(context.WithoutCancel(ctx)), b.call}
 }
 
-type betweenTxn struct {
+type interceptedTxn struct {
 	clientv3.Txn
 	call func(make func() error) error
 }
 
-func (t *betweenTxn) If(cs ...clientv3.Cmp) clientv3.Txn { t.Txn = t.Txn.If(cs...); return t }
+func (t *interceptedTxn) If(cs ...clientv3.Cmp) clientv3.Txn { t.Txn = t.Txn.If(cs...); return t }
 
-func (t *betweenTxn) Then(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Then(ops...); return t }
+func (t *interceptedTxn) Then(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Then(ops...); return t }
 
-func (t *betweenTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Else(ops...); return t }
+func (t *interceptedTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Else(ops...); return t }
 
-func (t *betweenTxn) Commit() (resp *clientv3.TxnResponse, err error) {
+func (t *interceptedTxn) Commit() (resp *clientv3.TxnResponse, err error) {
 	err = t.call(func() (err error) { resp, err = t.Txn.Commit(); return err })
 	return resp, err
 }
 
-// unreliable is the way to an etcd on which the next calls fail.
-type unreliable struct {
+// failingCalls makes the next calls fail.
+type failingCalls struct {
 	mu   sync.Mutex
-	next []error // of the calls to come, nil for one that gets its answer
-	made bool    // etcd makes those that fail, too
+	next []error // errors of the next calls; nil for a call that succeeds
+	made bool    // whether etcd executes the failing calls
 }
 
-func (u *unreliable) fail(made bool, errs ...error) {
+func (u *failingCalls) fail(made bool, errs ...error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.next, u.made = errs, made
 }
 
-func (u *unreliable) call(make func() error) error {
+func (u *failingCalls) call(make func() error) error {
 	u.mu.Lock()
 	var err error
 	if len(u.next) > 0 {
@@ -85,14 +85,14 @@ func (u *unreliable) call(make func() error) error {
 	return err
 }
 
-// TestTriedAgain: what fails for a reason that passes is tried again, and a commit is made once
-// whether it was made before it failed or not.
-func TestTriedAgain(t *testing.T) {
+// TestTransientErrorsAreRetried: a call is retried after a transient error, and a commit is applied
+// once whether or not it was applied before the error.
+func TestTransientErrorsAreRetried(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
-	way := &unreliable{}
-	s.client.KV = &between{s.client.KV, way.call}
-	passing := map[string]error{
+	s := openStore(t, etcdtest.Start(t))
+	way := &failingCalls{}
+	s.client.KV = &interceptedKV{s.client.KV, way.call}
+	transient := map[string]error{
 		"no leader":         rpctypes.ErrNoLeader,
 		"leader changed":    rpctypes.ErrLeaderChanged,
 		"too many requests": rpctypes.Error(rpctypes.ErrTooManyRequests),
@@ -105,12 +105,12 @@ func TestTriedAgain(t *testing.T) {
 		"rights changed":    rpctypes.ErrAuthOldRevision,
 	}
 	var last storage.Revision
-	for name, err := range passing {
+	for name, err := range transient {
 		for _, made := range []bool{false, true} {
-			if made && s.turnedAway(err) {
-				continue // etcd makes no such call
+			if made && s.notExecuted(err) {
+				continue // etcd never executes a call that it answers with this error
 			}
-			for lost := range 4 { // so many answers: of the commit, of finding out, of the next attempt
+			for lost := range 4 { // number of lost answers: of the commit, of the search for its outcome, of the next attempt
 				t.Log(name, made, lost)
 				var errs []error
 				for range lost {
@@ -132,14 +132,15 @@ func TestTriedAgain(t *testing.T) {
 	require.ErrorContains(t, err, "for good")
 }
 
-// TestLatePut: the fence is made by a call that has no answer, and gets to etcd when the first commit has
-// been made and has no answer either. That it was made is known all the same.
-func TestLatePut(t *testing.T) {
+// TestLateFenceWrite: the first write of the fence gets no answer, and reaches etcd only after the
+// first commit was applied, which gets no answer either. The store still finds out that the commit was
+// applied.
+func TestLateFenceWrite(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
+	s := openStore(t, etcdtest.Start(t))
 	etcd, calls := s.client.KV, 0
 	var late func() error
-	s.client.KV = &between{etcd, func(make func() error) error {
+	s.client.KV = &interceptedKV{etcd, func(make func() error) error {
 		lost := status.Error(codes.Unavailable, "connection lost")
 		switch calls++; calls {
 		case 1:
@@ -158,12 +159,13 @@ func TestLatePut(t *testing.T) {
 	require.Equal(t, at, rec.Revision)
 }
 
-// TestSlowEtcd: etcd takes longer for each commit than its first attempt lasts, and all are made, once.
-func TestSlowEtcd(t *testing.T) {
+// TestCommitsOnSlowEtcd: all commits are applied exactly once although etcd needs longer for each than
+// the first attempt lasts.
+func TestCommitsOnSlowEtcd(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
+	s := openStore(t, etcdtest.Start(t))
 	etcd := s.client.KV
-	s.client.KV = &slow{etcd, firstCommit + firstCommit/2}
+	s.client.KV = &slowKV{etcd, firstCommit + firstCommit/2}
 	const committers, each = 16, 3
 	var all sync.WaitGroup
 	for i := range committers {
@@ -185,14 +187,14 @@ func TestSlowEtcd(t *testing.T) {
 	}
 }
 
-// slow is an etcd that gets transactions at once, and answers them after a time.
-type slow struct {
+// slowKV executes transactions at once and answers after a delay.
+type slowKV struct {
 	clientv3.KV
 	time time.Duration
 }
 
-func (s *slow) Txn(ctx context.Context) clientv3.Txn {
-	return &betweenTxn{s.KV.Txn(context.WithoutCancel(ctx)), func(make func() error) error {
+func (s *slowKV) Txn(ctx context.Context) clientv3.Txn {
+	return &interceptedTxn{s.KV.Txn(context.WithoutCancel(ctx)), func(make func() error) error {
 		err := make()
 		if !wait(ctx, s.time) {
 			return ctx.Err()
@@ -201,14 +203,14 @@ func (s *slow) Txn(ctx context.Context) clientv3.Txn {
 	}}
 }
 
-// TestPutBack: etcd was put back to what it had when its revision was an older one, and the next commit,
-// by a store that has not noticed, has no answer.
-func TestPutBack(t *testing.T) {
+// TestCommitAfterRestoreToOlderState: etcd was restored to a state with an older revision, and the next
+// commit of a store that has not noticed gets no answer.
+func TestCommitAfterRestoreToOlderState(t *testing.T) {
 	t.Parallel()
 	for _, expect := range []storage.Revision{0, storage.AnyRevision} {
-		s := opened(t, etcdtest.Start(t))
-		way := &unreliable{}
-		s.client.KV = &between{s.client.KV, way.call}
+		s := openStore(t, etcdtest.Start(t))
+		way := &failingCalls{}
+		s.client.KV = &interceptedKV{s.client.KV, way.call}
 		_, err := s.Commit(t.Context(), storage.Write{Key: "first", Value: []byte("v")})
 		require.NoError(t, err)
 		raise(&s.seen, 1000)
@@ -223,16 +225,16 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// TestConflictIsFinal: a commit whose comparisons fail is not made later by an attempt that had no
-// answer, when they would hold again.
-func TestConflictIsFinal(t *testing.T) {
+// TestRefusedCommitIsNotAppliedLater: a commit that was refused is not applied later by an earlier
+// attempt without an answer, when its comparisons would hold again.
+func TestRefusedCommitIsNotAppliedLater(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcdtest.Start(t))
+	s := openStore(t, etcdtest.Start(t))
 	_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("theirs")})
 	require.NoError(t, err)
 	etcd := s.client.KV
 	var late func() error
-	s.client.KV = &between{etcd, func(make func() error) error {
+	s.client.KV = &interceptedKV{etcd, func(make func() error) error {
 		if late == nil {
 			late = make
 			return status.Error(codes.Unavailable, "connection lost")

@@ -7,27 +7,27 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// shared is a read that one call makes for all who wait for it. Who asks while a call is
-// under way waits for the next one, since that one may have been answered already before the
-// asking; so what is returned is never older than the question. Each of them can widen what is
-// asked of the call.
+// shared combines concurrent reads into one call. A caller that arrives while a call is running waits
+// for the next call, because the running call may have read its result before the caller arrived; so a
+// result is never older than the request. Each caller can widen the parameters of the call that it
+// waits for.
 type shared[Q, T any] struct {
 	read func(ctx context.Context, of Q) (T, error)
 
-	mu   sync.Mutex
-	busy bool
-	next *answer[Q, T] // of the call that begins when the one under way has ended
+	mu      sync.Mutex
+	running bool
+	next    *answer[Q, T] // the result of the call after the running one; guarded by mu
 }
 
 type answer[Q, T any] struct {
-	of    Q
+	query Q
 	done  chan struct{}
 	value T
 	err   error
 }
 
-// ask returns what a call that begins from now on reads.
-func (r *shared[Q, T]) ask(ctx context.Context, s *Store, widen func(of *Q)) (value T, err error) {
+// get returns the result of a call that begins after get was called.
+func (r *shared[Q, T]) get(ctx context.Context, s *Store, widen func(of *Q)) (value T, err error) {
 	inner, leave, err := s.enter(ctx)
 	if err != nil {
 		return value, err
@@ -36,9 +36,9 @@ func (r *shared[Q, T]) ask(ctx context.Context, s *Store, widen func(of *Q)) (va
 	a := r.join(s, widen)
 	select {
 	case <-a.done:
-		return a.value, s.told(ctx, a.err)
+		return a.value, s.storageError(ctx, a.err)
 	case <-inner.Done():
-		return value, s.told(ctx, inner.Err())
+		return value, s.storageError(ctx, inner.Err())
 	}
 }
 
@@ -48,34 +48,34 @@ func (r *shared[Q, T]) join(s *Store, widen func(of *Q)) *answer[Q, T] {
 	if r.next == nil {
 		r.next = &answer[Q, T]{done: make(chan struct{})}
 	}
-	widen(&r.next.of)
-	if !r.busy {
-		r.busy = true
-		s.done.Go(func() { r.run(s.life) })
+	widen(&r.next.query)
+	if !r.running {
+		r.running = true
+		s.background.Go(func() { r.run(s.lifetime) })
 	}
 	return r.next
 }
 
-// run makes calls for as long as somebody waits for one.
+// run makes calls as long as a caller waits for one.
 func (r *shared[Q, T]) run(life context.Context) {
 	for {
 		r.mu.Lock()
 		a := r.next
-		r.next, r.busy = nil, a != nil
+		r.next, r.running = nil, a != nil
 		r.mu.Unlock()
 		if a == nil {
 			return
 		}
-		a.value, a.err = r.read(life, a.of)
+		a.value, a.err = r.read(life, a.query)
 		close(a.done)
 	}
 }
 
-// whole is for a read that is the same for all.
-func whole(*struct{}) {}
+// noParams is the widen function of a read without parameters.
+func noParams(*struct{}) {}
 
 // Revision implements storage.Backend.
 func (s *Store) Revision(ctx context.Context) (storage.Revision, error) {
-	at, err := s.heads.ask(ctx, s, whole)
+	at, err := s.heads.get(ctx, s, noParams)
 	return at.revision, err
 }

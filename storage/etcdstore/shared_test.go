@@ -10,11 +10,11 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestShared: one call serves all who wait for it and answers what all of them ask, and nobody gets the
-// answer of a call that had begun before the question.
-func TestShared(t *testing.T) {
+// TestSharedReadStartsAfterRequest: one call serves all callers that wait for it, with the parameters
+// of all of them, and no caller gets the result of a call that began before its request.
+func TestSharedReadStartsAfterRequest(t *testing.T) {
 	s := &Store{}
-	s.life, s.end = context.WithCancel(t.Context())
+	s.lifetime, s.endLifetime = context.WithCancel(t.Context())
 	var calls atomic.Int64
 	begun, answer := make(chan int64), make(chan struct{})
 	r := &shared[int, int64]{read: func(_ context.Context, askers int) (int64, error) {
@@ -45,7 +45,7 @@ func TestShared(t *testing.T) {
 	<-last.done
 	require.EqualValues(t, 1003, last.value)
 	require.NoError(t, s.Close())
-	_, err := r.ask(t.Context(), s, count)
+	_, err := r.get(t.Context(), s, count)
 	require.ErrorIs(t, err, storage.ErrClosed)
 }
 

@@ -19,12 +19,12 @@ func (s *Store) Stamps(ctx context.Context) (map[string]string, error) {
 	}
 	defer leave()
 	var resp *clientv3.GetResponse
-	err = s.again(inner, func(ctx context.Context) (err error) {
+	err = s.retry(inner, func(ctx context.Context) (err error) {
 		resp, err = s.client.Get(ctx, s.stamps, clientv3.WithPrefix())
 		return err
 	})
 	if err != nil {
-		return nil, s.told(ctx, err)
+		return nil, s.storageError(ctx, err)
 	}
 	stamps := make(map[string]string, len(resp.Kvs))
 	for _, kv := range resp.Kvs {

@@ -19,77 +19,76 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Options say where etcd is, what part of it belongs to the store, and how much history
-// it keeps.
+// Options configures Open. Only Endpoints is required.
 type Options struct {
-	// Endpoints are the addresses of members, such as https://10.0.0.1:2379.
+	// Endpoints are the client addresses of members, such as https://10.0.0.1:2379.
 	Endpoints []string
-	// SyncEndpoints is how often the members are asked who they are, so that those that
-	// join later are used and those that left are not; 0 is never. The members must
-	// advertise addresses that can be reached from here.
+	// SyncEndpoints is the interval at which the store reads the member list of the cluster, so that it
+	// uses members that joined later and stops using members that left. If it is 0, the store only uses
+	// Endpoints. The members must advertise addresses that the store can reach.
 	SyncEndpoints time.Duration
-	// TLS has the certificates, that of the client included; nil is no TLS. Its GetClientCertificate
-	// is asked for each connection, for certificates that are replaced while the store is open.
+	// TLS configures connections to etcd, including the client certificate. If it is nil, the store
+	// uses no TLS. Its GetClientCertificate is called for each new connection, so a certificate can be
+	// replaced while the store is open.
 	TLS *tls.Config
-	// Username and Password, if etcd asks for them.
+	// Username and Password authenticate the store, if etcd has authentication enabled.
 	Username, Password string
-	// Prefix is what all keys of the store begin with. It is /controlplane if it is empty.
-	// No part of it between slashes can be data, stamps or fences, since it might lie within
-	// another store then.
+	// Prefix is the prefix of all keys of the store, /controlplane by default. None of its path
+	// segments may be data, stamps or fences, because the prefix might then lie inside another store.
 	Prefix string
-	// Retain is how long a replaced record stays readable; 0 means 5 minutes, less than 0
-	// forever.
+	// Retain is how long a replaced record stays readable. 0 means 5 minutes. If it is negative, the
+	// store never compacts the history.
 	Retain time.Duration
-	// Logger is told when etcd does not answer; nil is nobody.
+	// Logger receives the log of the store. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Bounds of calls, in time and bytes.
+// Limits of calls, in time and bytes.
 const (
-	callTime      = 20 * time.Second // of a whole call
-	firstAttempt  = time.Second / 2  // of the first attempt to read; each has twice the time of the one before
-	firstCommit   = time.Second      // of the first attempt to commit
-	attemptTime   = 5 * time.Second  // of the longest
+	callTime      = 20 * time.Second // for all attempts of a call
+	firstAttempt  = time.Second / 2  // first attempt of a read; each later attempt has twice the time
+	firstCommit   = time.Second      // first attempt of a commit
+	attemptTime   = 5 * time.Second  // longest attempt
 	pauseTime     = 50 * time.Millisecond
 	longPauseTime = time.Second
-	aliveTime     = 10 * time.Second // after which a quiet connection is probed
+	aliveTime     = 10 * time.Second // an idle connection is probed after this time
 	aliveTimeout  = 5 * time.Second  // for the answer to the probe
-	maxSend       = 32 << 20         // etcd has the smaller bound
-	maxReceive    = 3 * maxSend      // a record, what it replaced, and what is around them
+	maxSend       = 32 << 20         // the limit of etcd is smaller
+	maxReceive    = 3 * maxSend      // an event with the new and the replaced record, and the encoding around them
 )
 
 // Store is a storage.Backend in etcd. It also implements storage.Stamper, storage.StampReader,
 // storage.Checker, storage.Writer, storage.Sizer and storage.Shared.
 type Store struct {
-	client *clientv3.Client
-	logger *slog.Logger
-	user   bool   // etcd is told who the store is
-	prefix string // of all that follow
-	data   string // before the keys
-	stamps string
-	head   string
-	floor  string // the key that says how far the stores have compacted
-	fences string // before those of all stores
+	client       *clientv3.Client
+	logger       *slog.Logger
+	user         bool   // whether the store authenticates with a user name
+	prefix       string // of all keys of the store, ends with a slash
+	data         string // prefix of the record keys
+	stamps       string
+	head         string
+	compactorKey string // holds the revision of the latest compaction
+	fences       string // prefix of the fences of all stores
 
-	life context.Context // ends with the store
-	end  context.CancelFunc
-	done sync.WaitGroup // the store's own goroutines
+	lifetime    context.Context // ended by Close
+	endLifetime context.CancelFunc
+	background  sync.WaitGroup // the goroutines of the store
 
-	leader leader
-	queue  queue
-	fence  fence
-	seen   atomic.Int64 // the newest revision of etcd that an answer or a watch has told
-	shown  atomic.Int64 // the newest revision of the store that was told
-	heads  shared[struct{}, head]
-	named  shared[history, map[string]int64]
-	known  head // the newest one that heads has read, for its next call
-	health health
-	acked  atomic.Int64 // the newest revision of a commit that this store has made or answered
-	lost   atomic.Int64 // a revision that there was, and that was gone later; 0: none
+	leader     leader
+	queue      queue
+	fence      fence
+	seen       atomic.Int64                      // the newest etcd revision in any answer or event
+	shown      atomic.Int64                      // the newest store revision that a caller or Revision has seen
+	heads      shared[struct{}, head]            // combines concurrent reads of the head
+	batchNames shared[history, map[string]int64] // combines searches for the outcome of batches
+	known      head                              // the head of the previous call of readNewest, which alone uses it
+	health     health
+	acked      atomic.Int64 // the newest store revision that this Store committed or read
+	lost       atomic.Int64 // a revision that was the newest before commits were lost, or 0
 
 	mu     sync.Mutex
 	closed bool
-	calls  sync.WaitGroup // added to under mu, while the store is not closed
+	calls  sync.WaitGroup // running calls; Add is called with mu held, and not after closed is set
 }
 
 var (
@@ -101,11 +100,11 @@ var (
 	_ storage.Shared  = (*Store)(nil)
 )
 
-// Open opens the store, which is empty if nothing is under its prefix. It fails if etcd does
-// not answer.
+// Open opens the store below o.Prefix. Without keys below the prefix, the store is empty. Open fails if
+// etcd does not answer before ctx ends or 20 seconds have passed. The caller must call Close.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if len(o.Endpoints) == 0 {
-		return nil, errors.New("open storage: no endpoint of etcd is given")
+		return nil, errors.New("open storage: Options.Endpoints is empty")
 	}
 	if o.Retain == 0 {
 		o.Retain = 5 * time.Minute
@@ -117,45 +116,45 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		o.Prefix = "/controlplane"
 	}
 	prefix := strings.TrimSuffix(o.Prefix, "/") + "/"
-	s := &Store{logger: o.Logger, user: o.Username != "", prefix: prefix, data: prefix + "data/", stamps: prefix + "stamps/", head: prefix + "head", floor: prefix + "compactor", fences: prefix + "fences/"}
+	s := &Store{logger: o.Logger, user: o.Username != "", prefix: prefix, data: prefix + "data/", stamps: prefix + "stamps/", head: prefix + "head", compactorKey: prefix + "compactor", fences: prefix + "fences/"}
 	s.fence.begin(s.fences)
-	s.life, s.end = context.WithCancel(context.Background())
-	s.heads.read, s.health.read, s.named.read = s.newest, s.readHealth, s.readNames
-	err := within(o.Prefix)
+	s.lifetime, s.endLifetime = context.WithCancel(context.Background())
+	s.heads.read, s.health.read, s.batchNames.read = s.readNewest, s.readHealth, s.readBatchNames
+	err := checkPrefix(o.Prefix)
 	if err == nil {
 		err = s.connect(ctx, o)
 	}
 	if err == nil {
-		err = s.begin(ctx)
+		err = s.createHead(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open storage in etcd at %s: %w", strings.Join(o.Endpoints, ", "), err), s.Close())
 	}
-	s.done.Go(s.clean)
+	s.background.Go(s.sweepLoop)
 	if o.Retain > 0 {
-		s.done.Go(func() { s.forget(o.Retain) })
+		s.background.Go(func() { s.compactLoop(o.Retain) })
 	}
 	return s, nil
 }
 
-// within refuses a prefix under which the keys of a store could be those of another one, too.
-func within(prefix string) error {
+// checkPrefix rejects a prefix whose keys could belong to another store, too.
+func checkPrefix(prefix string) error {
 	for part := range strings.SplitSeq(prefix, "/") {
 		switch part {
 		case "data", "stamps", "fences":
-			return fmt.Errorf("the prefix %q may be within another store: no part of it can be %q", prefix, part)
+			return fmt.Errorf("prefix %q may be within another store: no path segment may be %q", prefix, part)
 		}
 	}
 	return nil
 }
 
-// connect makes the client, which asks for a token at once if it has a user: one member after the other,
-// since one that is cut off from the others does not answer.
+// connect creates the client. If the store has a user, creating the client already requests a token, so
+// connect tries the endpoints in turn: a member that is cut off from the others does not answer.
 func (s *Store) connect(ctx context.Context, o Options) error {
-	stop := context.AfterFunc(ctx, s.end)
+	stop := context.AfterFunc(ctx, s.endLifetime)
 	defer stop()
 	tries := 0
-	err := s.again(ctx, func(attempt context.Context) (err error) {
+	err := s.retry(ctx, func(attempt context.Context) (err error) {
 		end, _ := attempt.Deadline()
 		i := tries % len(o.Endpoints)
 		tries++
@@ -164,19 +163,19 @@ func (s *Store) connect(ctx context.Context, o Options) error {
 			TLS: o.TLS, Username: o.Username, Password: o.Password,
 			DialTimeout: max(time.Until(end), time.Millisecond), DialKeepAliveTime: aliveTime, DialKeepAliveTimeout: aliveTimeout,
 			MaxCallSendMsgSize: maxSend, MaxCallRecvMsgSize: maxReceive,
-			MaxUnaryRetries: 1, // none by the client
-			Logger:          zap.NewNop(), Context: s.life, DialOptions: append(s.followRoutes(), reconnect()),
+			MaxUnaryRetries: 1, // the store retries calls itself
+			Logger:          zap.NewNop(), Context: s.lifetime, DialOptions: append(s.followRoutes(), reconnect()),
 		})
 		return err
 	})
 	if err == nil {
 		s.client.SetEndpoints(o.Endpoints...)
 	}
-	return s.told(ctx, err)
+	return s.storageError(ctx, err)
 }
 
-// reconnect is how often a member that is away is tried: by itself the connection would wait for
-// two minutes when it has been away for long.
+// reconnect limits the delay between connection attempts to a member that is down. By default, gRPC
+// would wait up to two minutes.
 func reconnect() grpc.DialOption {
 	return grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: pauseTime, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * longPauseTime},
@@ -184,41 +183,42 @@ func reconnect() grpc.DialOption {
 	})
 }
 
-// begin makes the head of a store of which nothing is in etcd, so that Revision has a revision of
-// the store to tell. Another one has a head, or is without one as long as etcd has no room.
-func (s *Store) begin(ctx context.Context) error {
+// createHead writes the head of an empty store, so that Revision has a revision of the store to return.
+// A store that is not empty has a head, unless etcd was out of space.
+func (s *Store) createHead(ctx context.Context) error {
 	inner, leave, err := s.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	var there bool
-	err = s.again(inner, func(ctx context.Context) error {
+	err = s.retry(inner, func(ctx context.Context) error {
 		resp, err := s.client.Get(ctx, s.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(1))
 		there = err == nil && len(resp.Kvs) > 0
 		return err
 	})
 	if err != nil || there {
-		return s.told(ctx, err)
+		return s.storageError(ctx, err)
 	}
-	err = s.again(inner, func(ctx context.Context) error {
+	err = s.retry(inner, func(ctx context.Context) error {
 		_, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.head), "=", 0)).
 			Then(clientv3.OpPut(s.head, "")).Commit()
 		return err
 	})
-	if err = s.told(ctx, err); errors.Is(err, storage.ErrFull) {
+	if err = s.storageError(ctx, err); errors.Is(err, storage.ErrFull) {
 		return nil
 	}
 	return err
 }
 
-// bounded is a context for one attempt: it ends in time, and a member that has no leader
+// attemptContext returns the context of one attempt, with a timeout. A member without a leader then
 // refuses the call at once.
-func bounded(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+func attemptContext(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(clientv3.WithRequireLeader(ctx), d)
 }
 
-// enter begins a call, which ends early if the store is closed; leave ends it.
+// enter begins a call and returns its context, which also ends when the store is closed. The caller
+// must call leave; Close waits for it.
 func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -229,14 +229,14 @@ func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err
 		return nil, nil, storage.ErrClosed
 	}
 	s.calls.Add(1)
-	ctx, cancel := s.living(ctx)
+	ctx, cancel := s.withLifetime(ctx)
 	return ctx, func() { cancel(); s.calls.Done() }, nil
 }
 
-// living returns a context that ends with the store, too.
-func (s *Store) living(ctx context.Context) (context.Context, context.CancelFunc) {
+// withLifetime returns a context that also ends when the store is closed.
+func (s *Store) withLifetime(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.life, cancel)
+	stop := context.AfterFunc(s.lifetime, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
@@ -249,13 +249,13 @@ func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
 	defer leave()
 	key := s.stamps + name
 	var resp *clientv3.TxnResponse
-	err = s.again(inner, func(ctx context.Context) (err error) { // what is made twice has one effect
+	err = s.retry(inner, func(ctx context.Context) (err error) { // idempotent, so it may be retried
 		resp, err = s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 			Then(clientv3.OpPut(key, value)).Else(clientv3.OpGet(key)).Commit()
 		return err
 	})
 	if err != nil {
-		return "", s.told(ctx, err)
+		return "", s.storageError(ctx, err)
 	}
 	if !resp.Succeeded {
 		value = string(resp.Responses[0].GetResponseRange().Kvs[0].Value)
@@ -272,9 +272,9 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.mu.Unlock()
-	s.end()
+	s.endLifetime()
 	s.calls.Wait()
-	s.done.Wait()
+	s.background.Wait()
 	if s.client == nil {
 		return nil
 	}

@@ -18,9 +18,9 @@ import (
 	"orch.io/controlplane/storage/storagetest"
 )
 
-// TestMain lets more tests run at once than there are processors, since they wait for etcd
-// most of the time: it begins a watch of the past only every 100 ms. One case of the kit begins
-// 800 of them, which -short leaves out.
+// TestMain runs more tests in parallel than there are processors, because the tests mostly wait for
+// etcd, which starts watches of the past only every 100 ms. One test of storagetest starts 800 such
+// watches; -short skips it.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	set := map[string]string{"test.parallel": "8"}
@@ -35,19 +35,19 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// takesLargeValues lets etcd take the values of some MiB that the kit writes.
-const takesLargeValues = "--max-request-bytes=8388608"
+// largeRequests is the flag that lets etcd accept the values of several MiB that storagetest writes.
+const largeRequests = "--max-request-bytes=8388608"
 
-// etcd is where a store can be.
+// etcd is a running etcd cluster.
 type etcd struct{ endpoints []string }
 
-// pool lends etcds to tests, each to one at a time: compacting a store compacts all that is
-// in its etcd.
+// pool lends etcd clusters to tests, each to one test at a time, because compacting a store compacts
+// the whole cluster.
 type pool struct {
 	start func() etcd
 	mu    sync.Mutex
 	idle  []etcd
-	used  atomic.Int64 // prefixes
+	used  atomic.Int64 // number of prefixes used
 }
 
 func (p *pool) take() etcd {
@@ -67,7 +67,7 @@ func (p *pool) give(e etcd) {
 	p.idle = append(p.idle, e)
 }
 
-// open opens an empty store in an etcd that nothing else uses meanwhile.
+// open opens an empty store in a cluster that no other test uses until t ends.
 func (p *pool) open(t testing.TB) storage.Backend {
 	e := p.take()
 	t.Cleanup(func() { p.give(e) })
@@ -85,17 +85,18 @@ func openAt(t testing.TB, endpoints []string, prefix string) *etcdstore.Store {
 }
 
 func TestConformance(t *testing.T) {
-	p := &pool{start: func() etcd { return etcd{[]string{etcdtest.Start(t, takesLargeValues).Endpoint}} }}
+	p := &pool{start: func() etcd { return etcd{[]string{etcdtest.Start(t, largeRequests).Endpoint}} }}
 	storagetest.Run(t, p.open)
 }
 
-// TestConformanceOfThree: three members whose clocks are apart, and of which one stands still, are one store.
-func TestConformanceOfThree(t *testing.T) {
+// TestConformanceOnCluster runs the conformance tests on three members whose clocks differ and of which
+// one is paused.
+func TestConformanceOnCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes minutes")
 	}
 	p := &pool{start: func() etcd {
-		c := etcdtest.StartCluster(t, takesLargeValues)
+		c := etcdtest.StartCluster(t, largeRequests)
 		setClocks(t, c, time.Hour, 0, -time.Hour)
 		c.Members[rand.IntN(len(c.Members))].Pause()
 		return etcd{c.Endpoints}

@@ -13,9 +13,9 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestTransfer: everything moves from another store into etcd and back, by a copy and by a file,
-// stamps included, and has the revisions of etcd there.
-func TestTransfer(t *testing.T) {
+// TestCopyAndBackupToAndFromEtcd: a copy into etcd and back, and a backup of etcd, preserve all records
+// and stamps. Records that come from etcd have their revisions there.
+func TestCopyAndBackupToAndFromEtcd(t *testing.T) {
 	other := func() *memstore.Store {
 		s := memstore.New(memstore.Options{Retain: -1, MaxEvents: -1, MaxBytes: -1})
 		t.Cleanup(func() { require.NoError(t, s.Close()) })

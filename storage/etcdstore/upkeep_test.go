@@ -16,16 +16,16 @@ import (
 	"orch.io/controlplane/storage/storagetest"
 )
 
-// TestUpkeep: who leads changes, and members are defragmented, under load and many who ask for the
-// newest revision. The disks are synced.
-func TestUpkeep(t *testing.T) {
+// TestLeaderMovesAndDefragmentation: the leader changes and members are defragmented under load, while
+// many readers read the newest revision. The disks are synced.
+func TestLeaderMovesAndDefragmentation(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t, "--unsafe-no-fsync=false")
 	stores := openTwo(t, etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/upkeep", Retain: -1})
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for i := range 16 {
-		readers.Go(func() { follows(t, stores[i%len(stores)], stop) })
+		readers.Go(func() { readRevisions(t, stores[i%len(stores)], stop) })
 	}
 	rounds := 3
 	if testing.Short() {
@@ -37,7 +37,7 @@ func TestUpkeep(t *testing.T) {
 			moveLeader(t, c)
 			progress(20)
 			for _, m := range c.Members {
-				_, err := another(t, m).Defragment(t.Context(), m.Endpoint)
+				_, err := newClient(t, m).Defragment(t.Context(), m.Endpoint)
 				require.NoError(t, err)
 			}
 		}
@@ -48,8 +48,8 @@ func TestUpkeep(t *testing.T) {
 	require.Empty(t, failed)
 }
 
-// follows asks for the newest revision again and again: there is one, and it never goes back.
-func follows(t *testing.T, s storage.Backend, stop <-chan struct{}) {
+// readRevisions reads the newest revision repeatedly, and checks that it never decreases.
+func readRevisions(t *testing.T, s storage.Backend, stop <-chan struct{}) {
 	var last storage.Revision
 	for {
 		select {
@@ -65,17 +65,17 @@ func follows(t *testing.T, s storage.Backend, stop <-chan struct{}) {
 	}
 }
 
-// moveLeader makes another member lead.
+// moveLeader moves the leadership to another member.
 func moveLeader(t *testing.T, c *etcdtest.Cluster) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	var clients []*clientv3.Client
 	for _, m := range c.Members {
-		clients = append(clients, another(t, m))
+		clients = append(clients, newClient(t, m))
 	}
 	for i := 0; ; i++ {
 		if i > 0 && i%len(c.Members) == 0 {
-			time.Sleep(50 * time.Millisecond) // they do not agree who leads
+			time.Sleep(50 * time.Millisecond) // the members have no leader yet
 		}
 		m, next := c.Members[i%len(c.Members)], c.Members[(i+1)%len(c.Members)]
 		client := clients[i%len(clients)]
@@ -93,12 +93,12 @@ func moveLeader(t *testing.T, c *etcdtest.Cluster) {
 	}
 }
 
-// TestCorrupt: a member that has found its data to be corrupt makes the store one that takes no
-// writes; what was read is still there.
-func TestCorrupt(t *testing.T) {
+// TestCorruptAlarmStopsWrites: if a member raises the CORRUPT alarm, Writable and commits fail; reads
+// still work.
+func TestCorruptAlarmStopsWrites(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
-	s, other := open(t, m, "/corrupt"), another(t, m)
+	s, other := open(t, m, "/corrupt"), newClient(t, m)
 	defer func() { require.NoError(t, s.Close()) }()
 	first := put(t, s, "a", "1")
 	status, err := other.Status(t.Context(), m.Endpoint)

@@ -21,60 +21,59 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Watch implements storage.Backend. It is a watch of etcd, and another one from where that
-// has come to whenever it ends. Nothing is kept for a consumer but what is on its way: etcd
-// waits for it, and answers piece by piece.
+// Watch implements storage.Backend. It watches etcd, and whenever that watch ends, starts another watch
+// at the revision that it has reached. It buffers only the commit that is being received: etcd waits
+// for a slow consumer and sends the events in pieces.
 func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return func(yield func([]storage.Event, error) bool) {
 		if ctx.Err() != nil {
 			return
 		}
-		inner, cancel := s.living(ctx)
+		inner, cancel := s.withLifetime(ctx)
 		defer cancel()
 		w := &watch{store: s, key: s.data + prefix, end: clientv3.GetPrefixRangeEnd(s.data + prefix), seen: after, deliver: func(c []storage.Event) bool {
 			return yield(c, nil) && ctx.Err() == nil
 		}}
 		err := w.follow(inner)
 		if err != nil && ctx.Err() == nil {
-			yield(nil, s.told(ctx, err))
+			yield(nil, s.storageError(ctx, err))
 		}
 	}
 }
 
-// watch is where a watch has come to.
+// watch is the state of a Watch. It is used by one goroutine, except lag.
 type watch struct {
 	store   *Store
-	key     string           // of etcd
-	end     string           // before which all keys from that one on are watched; "": that one alone
-	seen    storage.Revision // up to which everything was delivered
-	from    int64            // the revision of etcd from which on it is asked for
-	commit  []storage.Event  // the next one, as far as it has come
+	key     string           // the first watched key of etcd
+	end     string           // the end of the watched range; "" watches only key
+	seen    storage.Revision // all commits up to this revision were delivered
+	from    int64            // the etcd revision at which the next watch of etcd starts
+	commit  []storage.Event  // the events of the next commit that have arrived
 	lag     lag
 	deliver func([]storage.Event) bool
 }
 
-// errEnough says that the consumer wants no more.
-var errEnough = errors.New("the consumer has ended the watch")
+// errStopped is returned when the consumer stops.
+var errStopped = errors.New("the consumer has ended the watch")
 
-// follow delivers what one watch of etcd after the other yields; nil is that the consumer wants
-// no more.
+// follow delivers the commits of successive watches of etcd. It returns nil if the consumer stops.
 func (w *watch) follow(ctx context.Context) error {
 	ctx, route := routed(ctx)
 	for pause := pauseTime; ; {
 		before := w.seen
-		err := w.stretch(ctx)
+		err := w.watchOnce(ctx)
 		switch {
-		case err == errEnough:
+		case err == errStopped:
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !w.store.interrupted(err):
+		case !w.store.resumable(err):
 			return err
 		case w.seen > before:
 			pause = pauseTime
 		}
 		route.fail()
-		w.store.logger.Debug("a watch of etcd ended", "key", w.key, "after", w.seen, "error", err)
+		w.store.logger.Debug("watch of etcd ended; starting another", "key", w.key, "after", w.seen, "error", err)
 		if !wait(ctx, pause) {
 			return ctx.Err()
 		}
@@ -82,14 +81,14 @@ func (w *watch) follow(ctx context.Context) error {
 	}
 }
 
-// interrupted says that another watch of etcd may go on where one ended. What was compacted
-// meanwhile may be nothing that the watch has missed.
-func (s *Store) interrupted(err error) bool {
-	return s.passing(err) || tooLarge(err) || errors.Is(err, io.EOF) || errors.Is(err, rpctypes.ErrCompacted)
+// resumable reports whether another watch of etcd can continue after err. It may continue after a
+// compaction, because the watch may have missed no commit.
+func (s *Store) resumable(err error) bool {
+	return s.retryable(err) || tooLarge(err) || errors.Is(err, io.EOF) || errors.Is(err, rpctypes.ErrCompacted)
 }
 
-// stretch delivers what one watch of etcd yields, and returns why it ended.
-func (w *watch) stretch(ctx context.Context) error {
+// watchOnce delivers the commits of one watch of etcd, and returns the reason why it ended.
+func (w *watch) watchOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -109,36 +108,38 @@ func (w *watch) stretch(ctx context.Context) error {
 	return err
 }
 
-// next delivers the next answer.
+// next receives the next answer and delivers its commits.
 func (w *watch) next(changes pb.Watch_WatchClient) error {
-	w.lag.waits.Store(true)
+	w.lag.waiting.Store(true)
 	resp, err := changes.Recv()
-	w.lag.waits.Store(false)
+	w.lag.waiting.Store(false)
 	if err != nil {
 		return rpctypes.Error(err)
 	}
-	err = w.take(resp)
+	err = w.handle(resp)
 	w.lag.reached.Store(int64(w.seen))
 	return err
 }
 
-// lag is how a watch notices that its member does not hear of commits: one that is half cut off may believe in a
-// leader all the time, and say nothing.
+// lag detects that the member of a watch no longer receives commits. A member that is partly cut off
+// may keep its connection and believe that it has a leader, but send no events.
 type lag struct {
-	waits   atomic.Bool   // for an answer
-	reached atomic.Int64  // what seen is, between two answers
-	silence time.Duration // that is too long; 0: lagTime
+	waiting atomic.Bool   // whether the watch waits for an answer
+	reached atomic.Int64  // the value of watch.seen after the latest answer
+	silence time.Duration // the limit for the next watch; 0 means lagTime
 }
 
-// How long a member may be silent to a watch that has not come to a revision that another one has told. It is
-// longer after each time in vain, since etcd may need long to begin in the past.
+// A watch is restarted if it waits for its member for lagTime and does not reach a revision that the
+// store has seen in other answers. The limit doubles after each restart that did not help, up to
+// longLagTime, because etcd may need long to start a watch in the past. lagEvery is the interval
+// between two checks.
 const (
 	lagTime     = 5 * time.Second
 	longLagTime = time.Minute
 	lagEvery    = time.Second
 )
 
-// lags returns true when the member lags, or false when the context ends.
+// lags returns true when the member lags behind, and false when the context ends.
 func (w *watch) lags(ctx context.Context, begun <-chan pb.Watch_WatchClient) bool {
 	l := &w.lag
 	longest := max(l.silence, lagTime)
@@ -152,7 +153,7 @@ func (w *watch) lags(ctx context.Context, begun <-chan pb.Watch_WatchClient) boo
 			}
 		}
 		switch reached := l.reached.Load(); {
-		case reached >= behind || !l.waits.Load():
+		case reached >= behind || !l.waiting.Load():
 			if reached >= behind && behind > 0 {
 				l.silence = 0
 			}
@@ -160,7 +161,7 @@ func (w *watch) lags(ctx context.Context, begun <-chan pb.Watch_WatchClient) boo
 		case time.Since(since) >= longest:
 			l.silence = min(2*longest, longLagTime)
 			return true
-		case changes != nil: // it may have come there without an event for the watch
+		case changes != nil: // the watch may have reached the revision without an event
 			_ = changes.Send(progress)
 		}
 	}
@@ -169,7 +170,7 @@ func (w *watch) lags(ctx context.Context, begun <-chan pb.Watch_WatchClient) boo
 
 var progress = &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
 
-// begin starts a watch of etcd and takes its first answer.
+// begin starts a watch of etcd and handles its first answer.
 func (w *watch) begin(ctx context.Context) (pb.Watch_WatchClient, error) {
 	if err := w.resume(ctx); err != nil {
 		return nil, err
@@ -181,7 +182,7 @@ func (w *watch) begin(ctx context.Context) (pb.Watch_WatchClient, error) {
 	return changes, err
 }
 
-// resume finds out where a watch of etcd goes on.
+// resume sets the revision at which the next watch of etcd starts.
 func (w *watch) resume(ctx context.Context) error {
 	inner, leave, err := w.store.enter(ctx)
 	if err != nil {
@@ -192,8 +193,8 @@ func (w *watch) resume(ctx context.Context) error {
 	return err
 }
 
-// open asks a member for a watch. The client's own puts together what etcd sends in pieces, however
-// much it is.
+// open starts a watch on a member. It does not use the watch of the etcd client, which assembles the
+// pieces that etcd sends in memory, without a limit.
 func (w *watch) open(ctx context.Context) (pb.Watch_WatchClient, error) {
 	w.commit = nil
 	changes, err := pb.NewWatchClient(w.store.client.ActiveConnection()).Watch(ctx, grpc.MaxCallRecvMsgSize(maxReceive), grpc.WaitForReady(true))
@@ -203,24 +204,24 @@ func (w *watch) open(ctx context.Context) (pb.Watch_WatchClient, error) {
 	_ = changes.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
 		Key: []byte(w.key), RangeEnd: []byte(w.end), StartRevision: w.from,
 		PrevKv: true, Fragment: true, ProgressNotify: true,
-	}}}) // the first answer says why it failed
+	}}}) // if Send fails, the first Recv returns the cause
 	return changes, nil
 }
 
-// take delivers the commits of an answer that are complete. An answer that others follow may end
-// within a commit.
-func (w *watch) take(resp *pb.WatchResponse) error {
+// handle delivers the complete commits of an answer. If the answer is a fragment, its last commit may
+// continue in the next answer.
+func (w *watch) handle(resp *pb.WatchResponse) error {
 	if resp.Canceled {
-		return canceled(resp)
+		return canceledError(resp)
 	}
 	for _, e := range resp.Events {
-		place, _ := unmarked(e.Kv.Value)
-		at := revisionOf(e.Kv.ModRevision, place)
+		position, _ := unmarked(e.Kv.Value)
+		at := revisionOf(e.Kv.ModRevision, position)
 		if at <= w.seen {
 			continue
 		}
 		if len(w.commit) > 0 && w.commit[0].Revision != at {
-			if err := w.complete(); err != nil {
+			if err := w.deliverCommit(); err != nil {
 				return err
 			}
 		}
@@ -233,26 +234,26 @@ func (w *watch) take(resp *pb.WatchResponse) error {
 	switch {
 	case resp.Fragment:
 	case len(w.commit) > 0:
-		return w.complete()
-	case !resp.Created && resp.Header != nil: // everything until then was sent
-		w.seen = max(w.seen, revisionOf(resp.Header.Revision, lastPlace))
+		return w.deliverCommit()
+	case !resp.Created && resp.Header != nil: // all events up to this revision were sent
+		w.seen = max(w.seen, revisionOf(resp.Header.Revision, lastPosition))
 	}
 	return nil
 }
 
-// complete delivers the commit that has come.
-func (w *watch) complete() error {
+// deliverCommit delivers w.commit.
+func (w *watch) deliverCommit() error {
 	c := w.commit
 	w.commit, w.seen = nil, c[0].Revision
 	raise(&w.store.seen, etcdOf(w.seen))
 	if !w.deliver(c) {
-		return errEnough
+		return errStopped
 	}
 	return nil
 }
 
-// canceled is why etcd has ended a watch.
-func canceled(resp *pb.WatchResponse) error {
+// canceledError returns the reason why etcd ended a watch.
+func canceledError(resp *pb.WatchResponse) error {
 	if resp.CompactRevision != 0 {
 		return rpctypes.ErrCompacted
 	}
@@ -264,8 +265,8 @@ func canceled(resp *pb.WatchResponse) error {
 	return status.Error(codes.Aborted, fmt.Sprintf("etcd ended a watch: %s", resp.CancelReason))
 }
 
-// event is what etcd says of a key. What the commit replaced it leaves out if that is compacted;
-// then there is a gap.
+// event converts an event of etcd. etcd omits the replaced record if it is compacted; then event
+// returns ErrCompacted.
 func (s *Store) event(e *mvccpb.Event) (storage.Event, error) {
 	event := storage.Event{Record: s.record(e.Kv)}
 	created := e.Type == mvccpb.Event_PUT && e.Kv.CreateRevision == e.Kv.ModRevision
@@ -281,52 +282,52 @@ func (s *Store) event(e *mvccpb.Event) (storage.Event, error) {
 	return event, nil
 }
 
-// resume returns from which revision of etcd a watch goes on that has seen everything up to a revision, and up to
-// which one it has missed nothing. Where another program has compacted what it has not seen, that is nothing if
-// nothing was committed since.
+// resume returns the etcd revision at which a watch that has seen all commits up to after must start,
+// and the revision up to which it has missed no commit. If another program has compacted the history
+// behind after, the watch can continue only if no commit was made in the compacted part.
 func (s *Store) resume(ctx context.Context, after storage.Revision) (seen storage.Revision, from int64, err error) {
 	etcd := etcdOf(after)
 	at, err := s.headAt(ctx, etcd)
-	within := err == nil && !at.absent && at.revision > after // a part of what etcd has there is to come
-	if within && etcd > 1 {
-		_, err = s.headAt(ctx, etcd-1) // for what that part replaced
+	inside := err == nil && !at.absent && at.revision > after // some commits of this transaction are later than after
+	if inside && etcd > 1 {
+		_, err = s.headAt(ctx, etcd-1) // the events need the records that the transaction replaced
 	}
 	switch {
-	case within && errors.Is(err, rpctypes.ErrCompacted):
+	case inside && errors.Is(err, rpctypes.ErrCompacted):
 		return after, etcd, storage.ErrCompacted
 	case errors.Is(err, rpctypes.ErrCompacted):
-		seen, err = s.missed(ctx, after)
+		seen, err = s.skipCompacted(ctx, after)
 		return seen, etcdOf(seen) + 1, err
-	case within, errors.Is(err, rpctypes.ErrFutureRev):
+	case inside, errors.Is(err, rpctypes.ErrFutureRev):
 		return after, max(1, etcd), nil
 	}
 	return after, etcd + 1, err
 }
 
-// missed returns the last revision that etcd is compacted to if nothing was committed after a
-// revision up to there; else there is a gap.
-func (s *Store) missed(ctx context.Context, after storage.Revision) (storage.Revision, error) {
+// skipCompacted returns the last revision at the compaction revision of etcd if no commit was made
+// between after and it. Otherwise the watch has missed commits, and skipCompacted returns ErrCompacted.
+func (s *Store) skipCompacted(ctx context.Context, after storage.Revision) (storage.Revision, error) {
 	for {
-		floor, err := s.floorOf(ctx, etcdOf(after))
+		floor, err := s.compactRevision(ctx, etcdOf(after))
 		if err != nil {
 			return after, err
 		}
 		at, err := s.headAt(ctx, floor)
 		switch {
 		case errors.Is(err, rpctypes.ErrCompacted):
-			continue // since
+			continue // compacted again meanwhile
 		case err != nil:
 			return after, err
 		case at.absent || at.revision > after:
 			return after, storage.ErrCompacted
 		}
-		return revisionOf(floor, lastPlace), nil
+		return revisionOf(floor, lastPosition), nil
 	}
 }
 
-// floorOf returns the revision that etcd is compacted to, which is after a given one of etcd. etcd does
-// not tell it, only of each revision whether it can be read.
-func (s *Store) floorOf(ctx context.Context, after int64) (int64, error) {
+// compactRevision returns the revision that etcd is compacted to, which must be larger than after. etcd
+// does not report it, so compactRevision finds it by binary search.
+func (s *Store) compactRevision(ctx context.Context, after int64) (int64, error) {
 	at, err := s.readHead(ctx)
 	if err != nil {
 		return 0, err
@@ -334,7 +335,7 @@ func (s *Store) floorOf(ctx context.Context, after int64) (int64, error) {
 	first, last := after+1, at.etcd
 	for first < last {
 		middle := first + (last-first)/2
-		err := s.again(ctx, func(ctx context.Context) error {
+		err := s.retry(ctx, func(ctx context.Context) error {
 			_, err := s.client.Get(ctx, s.head, clientv3.WithRev(middle), clientv3.WithCountOnly())
 			return err
 		})

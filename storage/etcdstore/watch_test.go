@@ -17,9 +17,10 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// TestFarBehind: a watch that begins far behind keeps little of what it has to deliver, and its
-// commits are whole although etcd sends them in pieces. It runs alone because it looks at the heap.
-func TestFarBehind(t *testing.T) {
+// TestWatchFarBehindUsesLittleMemory: a watch that begins far behind buffers little, and yields
+// complete commits although etcd sends them in pieces. The test is not parallel because it measures the
+// heap.
+func TestWatchFarBehindUsesLittleMemory(t *testing.T) {
 	s := open(t, etcdtest.Start(t), "/behind")
 	defer func() { require.NoError(t, s.Close()) }()
 	base := put(t, s, "begin", "")

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 )
 
 // brokenRules are cases in which well-known stores have failed in the past. The cases about crashes are in RunDurable.
@@ -88,7 +88,7 @@ func deleteWhileCompacting(s *store) {
 
 func retriedWrite(s *store) {
 	base := s.newest()
-	lost := errors.New("the answer was lost")
+	lost := errors.New("answer lost")
 	b := faultinject.Wrap(s.Backend, func(c faultinject.Call) faultinject.Fault {
 		switch {
 		case c.Op == faultinject.OpCommit && c.N%3 == 1:
@@ -140,7 +140,7 @@ func starvedStream(s *store) {
 					return
 				}
 				last = commit[0].Revision
-				if i%4 == 0 { // a slow one reads much between two events
+				if i%4 == 0 { // a slow consumer reads much between two events
 					if _, _, err := s.Scan(s.ctx, "", "", 0); err != nil {
 						failed[i] = err
 						return
@@ -213,7 +213,7 @@ func watchFuture(s *store) {
 		events, err := collect(ctx, s.Backend, "a", after, 3)
 		got <- answer{events, err}
 	}()
-	time.Sleep(20 * time.Millisecond) // most likely the watch waits by now
+	time.Sleep(20 * time.Millisecond) // the watch is probably waiting now
 	h := newHistory(first)
 	h.add("a", []byte("0"), first)
 	for h.newest() < after+3 {

@@ -90,7 +90,7 @@ func (b *broken) Stamp(ctx context.Context, name, value string) (string, error) 
 type breakage struct {
 	name, found string
 	of          sentence
-	did         string // part of what is told
+	did         string // part of the message
 	apply       func(b *broken)
 }
 
@@ -134,42 +134,42 @@ func readBreakages() []breakage {
 				return b.Store.Get(ctx, key, at)
 			}
 		}},
-		{"another record", "GetReturnsWhatWasCommitted", getReturns, `Get("a", 0) returned the record of "b"`,
+		{"a read returns another record", "GetReturnsWhatWasCommitted", getReturns, `Get("a", 0) returned the record of "b"`,
 			got(func(_ *broken, _ string, _ storage.Revision, rec storage.Record, err error) (storage.Record, error) {
 				rec.Key = "b"
 				return rec, err
 			})},
-		{"a read at a revision shows the newest", "GetAtRevision", getReturns, `Get("a", 1) returned revision 6, which is later`, func(b *broken) {
+		{"a read at a revision returns a newer record", "GetAtRevision", getReturns, `Get("a", 1) returned revision 6, which is later`, func(b *broken) {
 			b.get = func(ctx context.Context, key string, _ storage.Revision) (storage.Record, error) {
 				return b.Store.Get(ctx, key, 0)
 			}
 		}},
-		{"another value", "GetAtRevision", getReturns, `Get("other", 1): expected "other" = "x" of revision 1, got "other" = "" of revision 1`,
+		{"a read returns another value", "GetAtRevision", getReturns, `Get("other", 1): expected "other" = "x" of revision 1, got "other" = "" of revision 1`,
 			got(func(_ *broken, _ string, _ storage.Revision, rec storage.Record, err error) (storage.Record, error) {
 				if err == nil {
 					rec.Value = []byte{}
 				}
 				return rec, err
 			})},
-		{"what is not there is empty", "GetErrors", getFails, "", got(func(_ *broken, _ string, _ storage.Revision, rec storage.Record, err error) (storage.Record, error) {
+		{"a missing key is an empty record", "GetErrors", getFails, "", got(func(_ *broken, _ string, _ storage.Revision, rec storage.Record, err error) (storage.Record, error) {
 			if errors.Is(err, storage.ErrNotFound) {
 				return rec, nil
 			}
 			return rec, err
 		})},
-		{"the future is not there", "GetErrors", getFails, "", got(func(_ *broken, _ string, _ storage.Revision, rec storage.Record, err error) (storage.Record, error) {
+		{"a future revision is ErrNotFound", "GetErrors", getFails, "", got(func(_ *broken, _ string, _ storage.Revision, rec storage.Record, err error) (storage.Record, error) {
 			if errors.Is(err, storage.ErrFuture) {
 				err = storage.ErrNotFound
 			}
 			return rec, err
 		})},
-		{"a compacted read answers", "CompactedReadFails", compactOlder, "", got(func(b *broken, key string, _ storage.Revision, rec storage.Record, err error) (storage.Record, error) {
+		{"a read at a compacted revision succeeds", "CompactedReadFails", compactOlder, "", got(func(b *broken, key string, _ storage.Revision, rec storage.Record, err error) (storage.Record, error) {
 			if errors.Is(err, storage.ErrCompacted) {
 				return b.Store.Get(context.Background(), key, 0)
 			}
 			return rec, err
 		})},
-		{"values are used again", "CompactKeepsNewest", getReturns, `returned has become "!"`, func(b *broken) {
+		{"the buffer of a value is reused", "CompactKeepsNewest", getReturns, `returned has become "!"`, func(b *broken) {
 			var buffer []byte
 			b.get = func(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
 				rec, err := b.Store.Get(ctx, key, at)
@@ -184,19 +184,19 @@ func readBreakages() []breakage {
 				return rec, nil
 			}
 		}},
-		{"a prefix is one letter short", "ScanOrder", scanReturns, `Scan("/a", "", 0) yielded key "/"`, func(b *broken) {
+		{"a scan uses a shorter prefix", "ScanOrder", scanReturns, `Scan("/a", "", 0) yielded key "/"`, func(b *broken) {
 			b.scan = func(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
 				return b.Store.Scan(ctx, prefix[:max(0, len(prefix)-1)], start, at)
 			}
 		}},
-		{"a scan leaves out the last", "GetReturnsWhatWasCommitted", getReturns, "", records(func(list []storage.Record) []storage.Record { return list[:max(0, len(list)-1)] })},
-		{"a scan at a revision leaves out the last", "WatchResumes", scanReturns, `Scan("", "", 2): expected "b/3" = "1" of revision 2 as record 2, got nothing`,
+		{"a scan omits the last record", "GetReturnsWhatWasCommitted", getReturns, "", records(func(list []storage.Record) []storage.Record { return list[:max(0, len(list)-1)] })},
+		{"a scan at a revision omits the last record", "WatchResumes", scanReturns, `Scan("", "", 2): expected "b/3" = "1" of revision 2 as record 2, got nothing`,
 			records(func(list []storage.Record) []storage.Record { return list[:min(1, len(list))] })},
 		{"a scan runs backwards", "ScanOrder", scanReturns, `Scan("", "", 0) yielded key "\xff" after "\xff\xff"`, records(func(list []storage.Record) []storage.Record {
 			slices.Reverse(list)
 			return list
 		})},
-		{"start is left out", "ScanStart", scanStarts, "", func(b *broken) {
+		{"a scan omits the key start", "ScanStart", scanStarts, "", func(b *broken) {
 			b.scan = func(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
 				if start != "" {
 					start += "\x00"
@@ -209,7 +209,7 @@ func readBreakages() []breakage {
 				return b.Store.Scan(ctx, prefix, "", at)
 			}
 		}},
-		{"a scan shows what comes meanwhile", "ScanIsOneRevision", scanShows, `shows revision 50, and yielded "k/49" of revision`, func(b *broken) {
+		{"a scan shows later commits", "ScanIsOneRevision", scanShows, `shows revision 50, and yielded "k/49" of revision`, func(b *broken) {
 			b.scan = func(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
 				revision, seq, err := b.Store.Scan(ctx, prefix, start, at)
 				return revision, func(yield func(storage.Record, error) bool) {
@@ -221,19 +221,19 @@ func readBreakages() []breakage {
 				}, err
 			}
 		}},
-		{"a scan shows the past", "NoStaleRead", scanReturns, `Scan("a", "", 0) shows revision`, func(b *broken) {
+		{"a scan is stale", "NoStaleRead", scanReturns, `Scan("a", "", 0) shows revision`, func(b *broken) {
 			b.scan = func(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
 				newest, _ := b.Store.Revision(ctx)
 				return b.Store.Scan(ctx, prefix, start, newest-1)
 			}
 		}},
-		{"revisions are late", "RevisionsIncrease", revisionNewest, "was acknowledged before the call", func(b *broken) {
+		{"Revision is stale", "RevisionsIncrease", revisionNewest, "was acknowledged before the call", func(b *broken) {
 			b.revision = func(ctx context.Context) (storage.Revision, error) {
 				newest, err := b.Store.Revision(ctx)
 				return max(newest-1, 0), err
 			}
 		}},
-		{"concurrent revisions are late", "Linearizable", revisionNewest, "", func(b *broken) {
+		{"concurrent calls of Revision are stale", "Linearizable", revisionNewest, "", func(b *broken) {
 			b.revision = func(ctx context.Context) (storage.Revision, error) {
 				newest, err := b.Store.Revision(ctx)
 				return max(newest-3, 0), err
@@ -261,13 +261,13 @@ func writeBreakages() []breakage {
 		return slices.DeleteFunc(slices.Clone(ws), func(w storage.Write) bool { return w.Guard })
 	}
 	return []breakage{
-		{"a comparison is left out", "CommitCompares", commitChecks, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+		{"a comparison is skipped", "CommitCompares", commitChecks, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			return b.Store.Commit(ctx, unconditional(ws)...)
 		})},
-		{"a comparison is left out beside others", "ConcurrentIncrement", commitChecks, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+		{"a comparison is skipped in concurrent commits", "ConcurrentIncrement", commitChecks, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			return b.Store.Commit(ctx, unconditional(ws)...)
 		})},
-		{"a conflict does not tell what is there", "CommitCompares", commitChecks, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+		{"a conflict lacks the current record", "CommitCompares", commitChecks, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			revision, err := b.Store.Commit(ctx, ws...)
 			var conflict *storage.ConflictError
 			if errors.As(err, &conflict) {
@@ -282,13 +282,13 @@ func writeBreakages() []breakage {
 			}
 			return revision, err
 		})},
-		{"a commit is made in part", "CommitTogetherCompares", commitChecks, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (revision storage.Revision, err error) {
+		{"a commit is applied partially", "CommitTogetherCompares", commitChecks, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (revision storage.Revision, err error) {
 			if revision, err = b.Store.Commit(ctx, ws...); err != nil && len(ws) > 1 {
 				_, _ = b.Store.Commit(ctx, ws[0])
 			}
 			return revision, err
 		})},
-		{"writes are made one by one", "CommitTogetherCompares", commitApplies, `Commit returned revision 2, and "b" has 1`, commit(func(b *broken, ctx context.Context, ws []storage.Write) (revision storage.Revision, err error) {
+		{"writes get separate revisions", "CommitTogetherCompares", commitApplies, `Commit returned revision 2, and "b" has 1`, commit(func(b *broken, ctx context.Context, ws []storage.Write) (revision storage.Revision, err error) {
 			for _, w := range ws {
 				if revision, err = b.Store.Commit(ctx, w); err != nil {
 					return 0, err
@@ -296,33 +296,33 @@ func writeBreakages() []breakage {
 			}
 			return revision, nil
 		})},
-		{"a revision comes again", "RevisionsIncrease", commitApplies, "was shown before the call", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+		{"a revision is returned twice", "RevisionsIncrease", commitApplies, "was shown before the call", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			revision, err := b.Store.Commit(ctx, ws...)
 			return max(1, revision-1), err
 		})},
-		{"revisions run ahead", "RevisionsIncrease", commitApplies, "was shown before the call", func(b *broken) {
+		{"Revision runs ahead of commits", "RevisionsIncrease", commitApplies, "was shown before the call", func(b *broken) {
 			b.revision = func(ctx context.Context) (storage.Revision, error) {
 				newest, err := b.Store.Revision(ctx)
 				return newest + 1, err
 			}
 		}},
-		{"a write is made twice", "RetriedWrite", commitApplies, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+		{"a write is applied twice", "RetriedWrite", commitApplies, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			if revision, err := b.Store.Commit(ctx, ws...); err != nil || ws[0].Value == nil {
 				return revision, err
 			}
 			return b.Store.Commit(ctx, unconditional(ws)...)
 		})},
-		{"a key is written twice at once", "CommitTogetherRefuses", commitRefuses, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+		{"two writes of one key are accepted", "CommitTogetherRefuses", commitRefuses, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			ws = slices.CompactFunc(ws, func(x, y storage.Write) bool { return x.Key == y.Key })
 			return b.Store.Commit(ctx, ws...)
 		})},
-		{"a guard is left out", "CommitGuards", guardWrites, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+		{"a guard is skipped", "CommitGuards", guardWrites, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			return b.Store.Commit(ctx, unguarded(ws)...)
 		})},
-		{"a guard is left out beside others", "CommitGuardsConcurrent", commitChecks, "2 of two commits", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+		{"a guard is skipped in concurrent commits", "CommitGuardsConcurrent", commitChecks, "2 of two commits", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			return b.Store.Commit(ctx, unguarded(ws)...)
 		})},
-		{"a guard alone is a commit", "CommitGuardsRefuses", commitRefuses, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+		{"a commit of guards only is accepted", "CommitGuardsRefuses", commitRefuses, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			if len(unguarded(ws)) == 0 {
 				newest, err := b.Store.Revision(ctx)
 				return newest + 1, err
@@ -341,7 +341,7 @@ func writeBreakages() []breakage {
 			}
 			return b.Store.Commit(ctx, ws...)
 		})},
-		{"what is not there is deleted", "CommitDeletes", commitMissing, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+		{"deleting a missing key succeeds", "CommitDeletes", commitMissing, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			revision, err := b.Store.Commit(ctx, ws...)
 			if errors.Is(err, storage.ErrNotFound) {
 				newest, err := b.Store.Revision(ctx)
@@ -357,7 +357,7 @@ func writeBreakages() []breakage {
 			}
 			return b.Store.Commit(ctx, ws...)
 		})},
-		{"many writes are refused", "CommitTogetherBounds", commitTakes, "write is too large", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+		{"a commit of the maximal size is refused", "CommitTogetherBounds", commitTakes, "write is too large", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			if len(ws) > 100 {
 				return 0, storage.ErrTooLarge
 			}
@@ -370,7 +370,7 @@ func writeBreakages() []breakage {
 			b.stamp = func(_ context.Context, _, value string) (string, error) { return value, nil }
 		}},
 		{"compaction is ignored", "CompactForgets", compactOlder, "", func(b *broken) { b.compact = func(context.Context, storage.Revision) error { return nil } }},
-		{"compaction takes what is there", "CompactKeepsNewest", compactOlder, "", func(b *broken) {
+		{"compaction drops current records", "CompactKeepsNewest", compactOlder, "", func(b *broken) {
 			compacted := false
 			b.compact = func(ctx context.Context, before storage.Revision) error {
 				compacted = true
@@ -383,13 +383,13 @@ func writeBreakages() []breakage {
 				return b.Store.Get(ctx, key, at)
 			}
 		}},
-		{"the future is compacted", "CompactArguments", compactTakes, "", func(b *broken) {
+		{"compacting a future revision succeeds", "CompactArguments", compactTakes, "", func(b *broken) {
 			b.compact = func(ctx context.Context, before storage.Revision) error {
 				newest, _ := b.Store.Revision(ctx)
 				return b.Store.Compact(ctx, min(before, newest))
 			}
 		}},
-		{"a closed store answers", "CloseFailsCalls", allMethods, "", func(b *broken) { b.close = func() error { return nil } }},
+		{"calls succeed after Close", "CloseFailsCalls", allMethods, "", func(b *broken) { b.close = func() error { return nil } }},
 		{"a second Close fails", "CloseFailsCalls", closeTwice, "Close() = storage is closed", func(b *broken) {
 			closed := false
 			b.close = func() error {
@@ -432,7 +432,7 @@ func watchBreakages() []breakage {
 				}
 				return [][]storage.Event{commit}
 			})},
-		{"a watch stops without a word", "WatchPrefix", watchYields, `Watch("a/", 0) did not deliver revision 6 within 30s; it delivered [2 3]`,
+		{"a watch stalls", "WatchPrefix", watchYields, `Watch("a/", 0) did not deliver revision 6 within 30s; it delivered [2 3]`,
 			watch(func(n int, commit []storage.Event) [][]storage.Event {
 				if n >= 2 {
 					return nil
@@ -455,7 +455,7 @@ func watchBreakages() []breakage {
 				}
 			}
 		}},
-		{"a watch forgets what was replaced", "WatchResumes", watchReplaced, `replaced "`, watch(func(_ int, commit []storage.Event) [][]storage.Event {
+		{"a watch omits the replaced record", "WatchResumes", watchReplaced, `replaced "`, watch(func(_ int, commit []storage.Event) [][]storage.Event {
 			commit = slices.Clone(commit)
 			for i := range commit {
 				commit[i].Prev = storage.Record{}
@@ -479,7 +479,7 @@ func watchBreakages() []breakage {
 			slices.Reverse(commit)
 			return [][]storage.Event{commit}
 		})},
-		{"events are used again", "WatchStops", watchEvents, `that Watch("", 0) delivered has become "`, func(b *broken) {
+		{"the slice of events is reused", "WatchStops", watchEvents, `that Watch("", 0) delivered has become "`, func(b *broken) {
 			var mu sync.Mutex
 			var buffer []byte
 			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool) {
@@ -498,7 +498,7 @@ func watchBreakages() []breakage {
 				}
 			}
 		}},
-		{"a watch sees beside its prefix", "WatchPrefix", watchYields, `Watch("a/", 0) delivered key "a"`, func(b *broken) {
+		{"a watch yields keys outside its prefix", "WatchPrefix", watchYields, `Watch("a/", 0) delivered key "a"`, func(b *broken) {
 			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool) {
 				b.Store.Watch(ctx, prefix[:max(0, len(prefix)-1)], after)(yield)
 			}
@@ -508,7 +508,7 @@ func watchBreakages() []breakage {
 				b.Store.Watch(ctx, prefix, max(0, after-1))(yield)
 			}
 		}},
-		{"a watch on the future begins now", "WatchInTheFuture", watchInFuture, `Watch("a", 6) delivered revision 2`, func(b *broken) {
+		{"a watch after a future revision yields older commits", "WatchInTheFuture", watchInFuture, `Watch("a", 6) delivered revision 2`, func(b *broken) {
 			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool) {
 				if newest, _ := b.Store.Revision(ctx); newest < after {
 					after = newest
@@ -516,7 +516,7 @@ func watchBreakages() []breakage {
 				b.Store.Watch(ctx, prefix, after)(yield)
 			}
 		}},
-		{"a compacted watch begins later", "CompactForgets", watchForgets, `Watch("k/", 1) delivered revision 21, and Compact(16) was before it`, func(b *broken) {
+		{"a watch after a compacted revision skips commits", "CompactForgets", watchForgets, `Watch("k/", 1) delivered revision 21, and Compact(16) was before it`, func(b *broken) {
 			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool) {
 				for commit, err := range b.Store.Watch(ctx, prefix, after) {
 					if errors.Is(err, storage.ErrCompacted) {
@@ -662,7 +662,7 @@ func blockBreakages() []breakage {
 		}},
 		{"watches fail", "CloseEndsWatches", closeEnds, "no watch today", noWatch},
 		{"a slow watch fails", "WatchSlowConsumer", watchBehind, "no watch today", noWatch},
-		{"commits fail beside Close", "CloseWhileBusy", closeEnds, "no commit today", func(b *broken) {
+		{"commits fail during Close", "CloseWhileBusy", closeEnds, "no commit today", func(b *broken) {
 			b.commit = func(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 				if n, err := b.Store.Revision(ctx); n > 0 || err != nil {
 					return 0, errors.New("no commit today")

@@ -141,7 +141,7 @@ func (l *load) progress(n int) error {
 	have, _ := l.state()
 	for begun, want := time.Now(), have+n; have < want; have, _ = l.state() {
 		if time.Since(begun) > faultTime {
-			return fmt.Errorf("there are %d of %d commits after %v", have, want, faultTime)
+			return fmt.Errorf("%d of %d commits after %v", have, want, faultTime)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -164,7 +164,7 @@ func (l *load) watch(s storage.Backend) {
 			l.seen = append(l.seen, seen)
 			return
 		case len(commit) != 2 || string(commit[0].Value) != string(commit[1].Value):
-			err = fmt.Errorf("the watch yields a commit in part: %v", commit)
+			err = fmt.Errorf("the watch yields an incomplete commit: %v", commit)
 		case commit[1].Prev.Revision != lasts[commit[1].Key].Revision:
 			err = fmt.Errorf("%v replaced %v, and the watch had %v", commit[1].Record, commit[1].Prev, lasts[commit[1].Key])
 		}
@@ -175,7 +175,7 @@ func (l *load) watch(s storage.Backend) {
 		last = commit[0].Revision
 		seen[commit[0].Key], lasts[commit[1].Key] = last, commit[1].Record
 	}
-	l.notes(errors.New("the watch ended, or did not come to the end"))
+	l.notes(errors.New("the watch ended before the last commit, or did not reach it in time"))
 }
 
 // check stops the writers and compares the acknowledged commits, the records of the store and the commits that the
@@ -201,12 +201,12 @@ func (l *load) check() error {
 	}
 	for key, revision := range l.acked {
 		if there[key] != revision {
-			return fmt.Errorf("%q was committed at %d, and is there at %d", key, revision, there[key])
+			return fmt.Errorf("%q was committed at revision %d, but has revision %d", key, revision, there[key])
 		}
 	}
 	for _, seen := range l.seen {
 		if !maps.Equal(there, seen) {
-			return fmt.Errorf("a watch has yielded %d commits, and there are %d, or they have other revisions", len(seen), len(there))
+			return fmt.Errorf("a watch has yielded %d commits, the store has %d, or their revisions differ", len(seen), len(there))
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ func ExampleRunFaults() {
 		defer store.Close()
 		failed := storagetest.RunFaults(t, []storage.Backend{store, store}, func(progress func(commits int)) {
 			for range 3 {
-				progress(100) // in between the engine is killed, and started again
+				progress(100) // meanwhile, kill and restart the engine
 			}
 		})
 		for _, err := range failed {

@@ -28,7 +28,7 @@ func commitGuards(s *store) {
 		holds bool
 	}{
 		{storage.Write{Key: "d", Expect: h.now["d"].Revision}, true},
-		{storage.Write{Key: "c"}, true}, // it is not there
+		{storage.Write{Key: "c"}, true}, // the key does not exist
 		{storage.Write{Key: "d", Expect: before}, false},
 		{storage.Write{Key: "d"}, false},
 		{storage.Write{Key: "c", Expect: before}, false},
@@ -41,7 +41,7 @@ func commitGuards(s *store) {
 			{Key: "f", Expect: storage.AnyRevision},
 		} {
 			if !c.holds && i == 3 {
-				break // there is none
+				break // the key does not exist
 			}
 			revision, err := s.Commit(s.ctx, w, c.guard)
 			if c.holds {

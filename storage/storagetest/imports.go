@@ -124,7 +124,7 @@ func importFails(s *store) {
 	if !ok {
 		return
 	}
-	broken := errors.New("broken off")
+	broken := errors.New("interrupted")
 	_, records := elsewhere()
 	require.ErrorIs(s.t, importer.Import(s.ctx, map[string]string{"names": "of elsewhere"}, 100, sequence(records, broken)), broken)
 	if kept, ok := s.raw.(storage.StampReader); ok {

@@ -62,7 +62,7 @@ func cancelledScan(s *store) {
 	got := 0
 	var end error
 	for _, err := range records {
-		require.NoError(s.t, end, "something came after the error")
+		require.NoError(s.t, end, "the watch yielded an element after the error")
 		if end = err; err == nil {
 			got++
 		}
@@ -95,7 +95,7 @@ func closeFailsCalls(s *store) {
 func closeEndsWatches(s *store) {
 	first := s.put("a", "x")
 	const watches = 8
-	ready := make(chan struct{}, 2*watches) // at the event, and at the end
+	ready := make(chan struct{}, 2*watches) // one element for the event and one for the end of each watch
 	errs := make([]error, watches)
 	var wg sync.WaitGroup
 	for i := range watches {

@@ -120,7 +120,7 @@ func (r *retained) read(i int, rev storage.Revision) error {
 	}
 	_, records, scanned := r.Scan(r.ctx, "", "", rev)
 	if errors.Is(scanned, storage.ErrCompacted) != errors.Is(err, storage.ErrCompacted) {
-		return fmt.Errorf("get said %v, scan %v", err, scanned)
+		return fmt.Errorf("Get returned %v, but Scan %v", err, scanned)
 	}
 	if scanned == nil {
 		for rec, err := range records {
@@ -134,7 +134,7 @@ func (r *retained) read(i int, rev storage.Revision) error {
 	}
 	for commit, watched := range r.Watch(r.ctx, "", rev) {
 		if errors.Is(watched, storage.ErrCompacted) != errors.Is(err, storage.ErrCompacted) {
-			return fmt.Errorf("get said %v, watch %v", err, watched)
+			return fmt.Errorf("Get returned %v, but Watch %v", err, watched)
 		}
 		if watched == nil && commit[0].Revision != r.revs[i+1] {
 			return fmt.Errorf("revision %d after %d", commit[0].Revision, rev)

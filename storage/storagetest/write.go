@@ -209,7 +209,7 @@ func increment(ctx context.Context, b storage.Backend, key string) error {
 		if err != nil {
 			return err
 		}
-		runtime.Gosched() // so that others come in between
+		runtime.Gosched() // lets other commits run in between
 		_, err = b.Commit(ctx, storage.Write{Key: key, Value: []byte(strconv.Itoa(n + 1)), Expect: rec.Revision})
 		var lost *storage.ConflictError
 		if !errors.As(err, &lost) {

@@ -45,8 +45,8 @@ func (c *Conditions) Match(ctx context.Context, r *Request, v *View) (bool, erro
 	return c.True(ctx, r.Vars(ctx, c.env, v, nil, nil, &left))
 }
 
-// True reports whether all conditions are true. If one is false, it returns false without an error, even if
-// others cannot be evaluated.
+// True reports whether all conditions are true. If a condition is false, it returns false without an error, even if
+// other conditions cannot be evaluated.
 func (c *Conditions) True(ctx context.Context, vars map[string]any) (bool, error) {
 	left := int64(cel.ConditionsCost)
 	var faults []error
@@ -71,8 +71,8 @@ func (c *Conditions) True(ctx context.Context, vars map[string]any) (bool, error
 // Empty reports whether there are no conditions.
 func (c *Conditions) Empty() bool { return len(c.list) == 0 }
 
-// Vars returns the variables for expressions about a request in the version of the view. left is the
-// remaining cost budget that lazily evaluated variables share.
+// Vars returns the variables for expressions about a request in the version of the view. left is the remaining cost
+// budget, which lazily evaluated variables share.
 func (r *Request) Vars(ctx context.Context, env *cel.RequestEnv, v *View, namespace, params *meta.Object, left *int64) map[string]any {
 	about := r.About(v)
 	if r.Options != nil {

@@ -25,8 +25,8 @@ type rule struct {
 	names []string // of objects; empty: all
 }
 
-// New compiles the constraints of a webhook or policy; rules and excluded are the names of the fields with
-// its rules. After an error, which is of a selector, that selector matches nothing.
+// New compiles the constraints of a webhook or policy. rules and excluded are the names of the fields with its
+// rules. If a selector is invalid, New returns an error and constraints in which the selector matches nothing.
 func New(o *meta.Object, rules, excluded string) (Constraints, error) {
 	c := Constraints{rules: rulesOf(o, rules), excluded: rulesOf(o, excluded), equivalent: o.String("matchPolicy") != "Exact"}
 	var faults [2]error
@@ -51,7 +51,7 @@ func rulesOf(o *meta.Object, field string) []rule {
 	return out
 }
 
-// selector compiles a selector. A missing one selects everything.
+// selector compiles a selector. A missing selector selects everything.
 func selector(o *meta.Object, field string) (meta.Selector, error) {
 	tree := o.Map(field)
 	if tree == nil {
@@ -64,8 +64,9 @@ func selector(o *meta.Object, field string) (meta.Selector, error) {
 	return s, nil
 }
 
-// Match reports whether a request is selected, and in which version its objects are shown: the version of the
-// request if a rule covers it, else the first served version that a rule covers. The error ends the request.
+// Match reports whether a request is selected, and the version in which the webhook or policy sees its objects: the
+// version of the request if a rule covers it, else the first served version that a rule covers. The caller must end the
+// request with a returned error.
 func (c *Constraints) Match(ctx context.Context, r *Request) (version meta.GroupVersion, ok bool, err error) {
 	if version, ok = c.covered(r, c.rules); !ok && !c.all || !c.selects(r) {
 		return version, false, nil
@@ -83,7 +84,7 @@ func (c *Constraints) Match(ctx context.Context, r *Request) (version meta.Group
 	return version, selects(c.namespaces, namespace), nil
 }
 
-// covered returns the version of the resource that one of the rules covers, the version of the request first.
+// covered returns a version of the resource that a rule covers. It prefers the version of the request.
 func (c *Constraints) covered(r *Request, rules []rule) (meta.GroupVersion, bool) {
 	own := meta.GroupVersion{Group: r.RequestResource.Group, Version: r.RequestResource.Version}
 	if covers(rules, r, own) {

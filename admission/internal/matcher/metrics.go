@@ -35,7 +35,8 @@ func NewFigures(s *metrics.Set, kind, sort string) *Figures {
 	}
 }
 
-// Observe counts an evaluation: ok is whether all conditions are true, err why they could not be evaluated.
+// Observe counts an evaluation. ok reports whether all conditions are true; err is the error if they could not be
+// evaluated.
 func (f *Figures) Observe(name string, op admission.Operation, took time.Duration, ok bool, err error) {
 	labels := []string{name, f.kind, f.sort, string(op)}
 	f.took.WithLabelValues(labels...).Observe(took.Seconds())

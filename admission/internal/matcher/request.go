@@ -12,10 +12,10 @@ import (
 // Request is an admission request with a cache of its views. It is not safe for concurrent use.
 type Request struct {
 	*admission.Request
-	views map[meta.GroupVersion]*View // by version, as far as requested
+	views map[meta.GroupVersion]*View // by version; filled by See
 }
 
-// View is a request in one version of its resource. It must not be changed.
+// View is a request in a version of its resource. It must not be changed.
 type View struct {
 	Kind        meta.GroupVersionKind
 	Resource    meta.GroupVersionResource
@@ -110,7 +110,7 @@ func (r *Request) isNamespace() bool {
 	return r.Resource.GroupResource() == meta.GroupResource{Resource: "namespaces"}
 }
 
-// InNamespace returns the namespace of the object; for a namespace, its own name.
+// InNamespace returns the namespace of the object. For a Namespace it returns its name.
 func (r *Request) InNamespace() string {
 	if r.isNamespace() {
 		return r.Name
@@ -118,8 +118,8 @@ func (r *Request) InNamespace() string {
 	return r.Namespace
 }
 
-// NamespaceObject returns the namespace of the request, nil for a cluster-scoped object. For a write of a
-// namespace it is the object of the request, because a new namespace is not stored yet.
+// NamespaceObject returns the Namespace of the request, or nil for a cluster-scoped object. For a write of a Namespace
+// it returns the object of the request, because a new Namespace is not stored yet.
 func (r *Request) NamespaceObject(ctx context.Context) (*meta.Object, error) {
 	name := r.InNamespace()
 	switch {

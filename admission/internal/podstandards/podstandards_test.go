@@ -37,7 +37,7 @@ func TestControls(t *testing.T) {
 			for v := podstandards.Version(0); v <= 37; v++ {
 				want := ""
 				for _, w := range tc.Want {
-					// a release that was not recorded is like the one before
+					// a release that was not recorded is like the release before it
 					if w.Level == level.String() && w.Since <= v && (v <= w.Until || v < 17 && v > 8 && w.Until == 8) {
 						want = w.Says
 					}

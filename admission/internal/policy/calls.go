@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// call is one evaluation of a policy, for a binding and a parameter object.
+// call is an evaluation of a policy, for a binding and a parameter object.
 type call struct {
 	policy    *policy
 	binding   *binding
@@ -18,13 +18,13 @@ type call struct {
 	namespace *meta.Object      // of the request; nil: not namespaced
 }
 
-// maxCalls is the maximum number of evaluations for one request: a binding that selects several parameter
-// objects evaluates its policy for each.
+// maxCalls is the maximum number of evaluations for a request. A binding that selects several parameter objects
+// evaluates its policy for each of them.
 const maxCalls = 10_000
 
-// calls returns the evaluations for a request, one for each binding and parameter object of the policies that
-// match, sorted by policy and binding. It calls fail for a policy that cannot be evaluated, with a nil
-// binding if that is so for all its bindings. The error ends the request.
+// calls returns the evaluations for a request, sorted by policy and binding: an evaluation for each binding and
+// parameter object of the policies that match. If a policy cannot be evaluated, it calls fail, with a nil binding if
+// this applies to all bindings of the policy. The caller must end the request with a returned error.
 func (s *policies) calls(ctx context.Context, r *matcher.Request, fail func(*policy, *binding, error)) (list []call, err error) {
 	s.index.Update()
 	all := *s.bound.Load()

@@ -17,11 +17,11 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// evaluation is the evaluation of all policies for one request, used by one goroutine.
+// evaluation is the evaluation of all policies for a request. It is not safe for concurrent use.
 type evaluation struct {
 	*policies
 	matcher.Request
-	denied      *denial                        // the first denial; nil: admitted so far
+	denied      *denial                        // the first denial; nil: no policy has denied the request
 	failures    []any                          // validation failures for the audit event
 	annotations map[string]map[string][]string // audit annotations by policy and key
 }
@@ -34,8 +34,8 @@ type denial struct {
 	reason  meta.Reason
 }
 
-// validate evaluates the policies that match a request. If several refuse it, the caller gets the refusal of
-// the first one by name.
+// validate evaluates the policies that match a request. If several policies refuse it, the caller gets the refusal
+// of the first policy by name.
 func (s *policies) validate(ctx context.Context, ar *admission.Request) error {
 	r := &evaluation{policies: s, Request: matcher.Request{Request: ar}, annotations: map[string]map[string][]string{}}
 	list, err := s.calls(ctx, &r.Request, r.fail)
@@ -100,7 +100,7 @@ func (r *evaluation) fail(p *policy, b *binding, err error) {
 	}
 }
 
-// evaluate evaluates one policy. The error ends the request, whatever the failure policy.
+// evaluate evaluates a call. The caller must end the request with a returned error, whatever the failure policy is.
 func (r *evaluation) evaluate(ctx context.Context, c call) error {
 	view, err := r.See(ctx, c.version)
 	if err != nil {
@@ -153,7 +153,8 @@ func (r *evaluation) evaluate(ctx context.Context, c call) error {
 	return ctx.Err()
 }
 
-// checked counts a validation: as allowed if it passes, else once for each action of the binding.
+// checked counts a validation in the metrics. If the validation passes, it counts it as allowed, otherwise once for
+// each action of the binding.
 func (r *evaluation) checked(c call, took time.Duration, passes bool, failed string) {
 	if passes {
 		r.counts.check(c, took, failed, "allow")
@@ -169,7 +170,7 @@ func (r *evaluation) checked(c call, took time.Duration, passes bool, failed str
 	}
 }
 
-// takeActions applies the actions of the binding to a validation that is false, or whose expression failed.
+// takeActions applies the actions of the binding after a validation was false or its expression failed.
 func (r *evaluation) takeActions(p *policy, b *binding, index int, message string, reason meta.Reason) {
 	if b.deny {
 		r.deny(denial{p, b, message, reason})
@@ -215,7 +216,7 @@ func (r *evaluation) annotate(policy, key, text string) {
 	}
 }
 
-// clip truncates a text to at most so many bytes, at a character boundary.
+// clip truncates a text to at most the given number of bytes, at a character boundary.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text

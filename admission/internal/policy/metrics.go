@@ -39,7 +39,7 @@ func errorType(fault, err error) string {
 	return noError
 }
 
-// newCounts registers the metrics of a type of policies, validating or mutating. labels are added after those
+// newCounts registers the metrics of a type of policies, validating or mutating. labels are added after the labels
 // of the policy, the binding and the error.
 func newCounts(to prometheus.Registerer, sort, phase string, class metrics.Stability, labels ...string) (*counts, error) {
 	s, prefix := metrics.For(to), "apiserver_"+sort+"_admission_policy_"
@@ -73,7 +73,7 @@ func (c *counts) matched(p *policy, op admission.Operation, took time.Duration, 
 	}
 }
 
-// show sets the policies and bindings that have series to those of the list, and deletes the other series.
+// show creates the series of the policies and bindings in the list, and deletes other series.
 func (c *counts) show(list []bound) {
 	policies, bindings := map[string]bool{}, map[string]bool{}
 	for _, b := range list {

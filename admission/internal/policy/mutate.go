@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// mutator applies the policies to the object of one request. It is used by one goroutine.
+// mutator applies the policies to the object of a request. It is not safe for concurrent use.
 type mutator struct {
 	matcher.Request
 	counts       *counts
@@ -26,7 +26,7 @@ type mutator struct {
 	*reinvocation
 }
 
-// The limits for one request, in bytes: of growth of its object, and of the messages of a refusal.
+// The limits for a request, in bytes: the growth of its object, and the messages of a refusal.
 const (
 	maxGrowth   = 8 << 20
 	maxMessages = 64 << 10
@@ -38,11 +38,11 @@ type failure struct {
 	reason  meta.Reason
 }
 
-// reinvocation is kept from the first pass of the mutating phase to the second, to reinvoke the policies that
-// did not see the final object.
+// reinvocation is the state that the first pass of the mutating phase leaves to the second pass, which reinvokes the
+// policies that did not see the final object.
 type reinvocation struct {
-	called []callKey        // want reinvocation, saw the last change
-	again  map[callKey]bool // to reinvoke: did not see the last change
+	called []callKey        // calls with reinvocationPolicy IfNeeded since the last change
+	again  map[callKey]bool // calls with reinvocationPolicy IfNeeded before the last change: to reinvoke
 	output *meta.Object     // the object after the last policy
 }
 
@@ -60,7 +60,7 @@ func (c *call) key() callKey {
 	return k
 }
 
-// changed records a change of the object, which the policies called so far have not seen.
+// changed records a change of the object, which the policies called before have not seen.
 func (p *reinvocation) changed() {
 	for _, k := range p.called {
 		p.again[k] = true
@@ -68,8 +68,8 @@ func (p *reinvocation) changed() {
 	p.called = nil
 }
 
-// mutate applies the policies to the object of a request, one after the other. It evaluates all of them, and
-// then refuses the request if one failed.
+// mutate applies the policies to the object of a request in order. It evaluates all policies, and then refuses the
+// request if a policy failed.
 func (s *policies) mutate(ctx context.Context, ar *admission.Request) error {
 	if ar.Operation == admission.Delete {
 		return nil
@@ -113,8 +113,7 @@ func same(a, b *meta.Object) bool {
 	return meta.Equal(a.Tree(), b.Tree())
 }
 
-// callAll evaluates the policies. If a mutation was applied, even without an effect, it requests
-// reinvocation.
+// callAll evaluates the calls. If a mutation was applied, even without an effect, it requests reinvocation.
 func (r *mutator) callAll(ctx context.Context, list []call) error {
 	patched := false
 	for _, c := range list {
@@ -131,8 +130,8 @@ func (r *mutator) callAll(ctx context.Context, list []call) error {
 	return nil
 }
 
-// call applies the mutations of one policy. patched reports whether a mutation was applied. The error ends
-// the request.
+// call applies the mutations of a policy. patched reports whether a mutation was applied. The caller must end the
+// request with a returned error.
 func (r *mutator) call(ctx context.Context, c call) (patched bool, err error) {
 	p, key := c.policy, c.key()
 	view, err := r.See(ctx, c.version)
@@ -211,8 +210,8 @@ func (r *mutator) make(ctx context.Context, c call, m mutation, view *matcher.Vi
 	return made, err
 }
 
-// change returns a copy of the object with the value of a mutation applied, nil if a test of a JSON patch
-// failed.
+// change returns a copy of the object to which the value of a mutation is applied, or nil if a test operation of a
+// JSON patch failed.
 func (r *mutator) change(c call, m mutation, shown *meta.Object, value any) (*meta.Object, error) {
 	if m.patch {
 		patched, err := apply.JSONPatch(shown.Tree(), codec.EncodeValue(nil, value), apply.Limits{})
@@ -220,7 +219,7 @@ func (r *mutator) change(c call, m mutation, shown *meta.Object, value any) (*me
 		case errors.Is(err, apply.ErrTestFailed):
 			return nil, nil
 		case err != nil:
-			return nil, fmt.Errorf("JSON Patch: %v", err) // %v, because its Status is not for the caller
+			return nil, fmt.Errorf("JSON Patch: %v", err) // %v hides the Status in err, which is not for the caller
 		}
 		return meta.NewObject(patched), nil
 	}
@@ -274,7 +273,7 @@ func (r *mutator) fail(p *policy, b *binding, err error, reason meta.Reason) {
 	r.failures = append(r.failures, failure{message, reason})
 }
 
-// status returns the Status of a refused request, nil if no policy failed.
+// status returns the Status of a refused request, or nil if no policy failed.
 func (r *mutator) status() error {
 	if len(r.failures) == 0 {
 		return nil

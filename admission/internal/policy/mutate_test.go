@@ -53,7 +53,7 @@ func request(t *testing.T, object string, authorizer auth.Authorizer) *mutator {
 }
 
 // TestMutationsEndWithTheRequest checks that the end of the context ends the request, whatever the failure
-// policy.
+// policy is.
 func TestMutationsEndWithTheRequest(t *testing.T) {
 	t.Parallel()
 	for _, failure := range []string{"Fail", "Ignore"} {

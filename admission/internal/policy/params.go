@@ -13,8 +13,9 @@ import (
 // errNoParams means that a binding with parameterNotFoundAction Deny found no parameters.
 var errNoParams = errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
 
-// paramsOf returns the parameter objects of a binding, in the version of paramKind: a single nil if the
-// policy or the binding has no parameters, and none if there are none and the binding allows that.
+// paramsOf returns the parameter objects of a binding, in the version of paramKind. If the policy or the binding does
+// not use parameters, it returns a list with a nil. If no object exists and the binding allows this, the list is
+// empty.
 func (s *policies) paramsOf(ctx context.Context, p *policy, b *binding, namespace string) ([]*meta.Object, error) {
 	if p.params == nil || b.params == nil {
 		return []*meta.Object{nil}, nil
@@ -71,7 +72,7 @@ func (s *policies) find(ctx context.Context, of meta.GroupResource, namespace st
 	return found, nil
 }
 
-// resource returns the type of a kind, nil if it is not served.
+// resource returns the type of a kind, or nil if it is not served.
 func (s *policies) resource(k meta.GroupVersionKind) *registry.Type {
 	for _, t := range s.env.Client.Types() {
 		if t.Kind == k.Kind && slices.Contains(t.ServedVersions, meta.GroupVersion{Group: k.Group, Version: k.Version}) {

@@ -1,7 +1,7 @@
 // Package policy has the admission plugins that evaluate ValidatingAdmissionPolicies and
 // MutatingAdmissionPolicies.
 //
-// source.go compiles policies and bindings once, calls.go selects those that a request matches, params.go
+// source.go compiles policies and bindings once, calls.go selects the policies that match a request, params.go
 // finds the parameter objects of a binding, evaluate.go validates a request, mutate.go changes its object,
 // and types.go checks expressions against schemas.
 package policy
@@ -168,11 +168,11 @@ func bind(o *meta.Object) *binding {
 	return b
 }
 
-// sub returns the object in a field, an empty one if the field is missing.
+// sub returns the object in a field, or an empty object if the field is missing.
 func sub(o *meta.Object, field string) *meta.Object { return meta.NewObject(o.Map(field)) }
 
-// failureMessage returns the message of a failed validation: the value of messageExpression if it is valid,
-// else the message, else the expression.
+// failureMessage returns the message of a failed validation: the value of messageExpression if it is valid, else the
+// field message if it is set, else the expression.
 func (v *validation) failureMessage(ctx context.Context, vars map[string]any, left *int64) string {
 	if v.made != nil {
 		text, ok, err := v.made.Text(ctx, vars, left)

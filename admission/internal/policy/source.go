@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// policies has the policies of one plugin in a server. Its methods are safe for concurrent use.
+// policies has the policies of a plugin in a server. Its methods are safe for concurrent use.
 type policies struct {
 	env    admission.PluginContext
 	log    *slog.Logger
@@ -36,7 +36,7 @@ type bound struct {
 	by []*binding
 }
 
-// open returns the policies of a resource, with an index that follows its changes and those of the bindings.
+// open returns the policies of a resource, with an index that follows the changes of the policies and their bindings.
 func open(env admission.PluginContext, resource string, counts *counts) *policies {
 	s := &policies{env: env, log: env.Log, audit: env.Names.Wire(wellknown.AuditPolicyFailure), counts: counts}
 	if s.log == nil {

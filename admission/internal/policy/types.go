@@ -13,15 +13,15 @@ import (
 	"orch.io/controlplane/internal/cel"
 )
 
-// The limits of checking one policy: types for one rule and in total, and bytes of warnings.
+// The limits of checking a policy: types for each rule and in total, and bytes of warnings.
 const (
 	maxTypesPerRule = 10
 	maxTypes        = 100
 	maxWarnings     = 256 << 10
 )
 
-// checks returns the controller that checks the expressions of a policy against the types in its rules, and
-// writes type errors to its status. A policy is checked when its spec changes, not when a type does.
+// checks returns the controller that checks the expressions of policies against the types in their rules, and writes
+// type errors to their statuses. A policy is checked when its spec changes, but not when a type changes.
 func (s *policies) checks() client.Controller {
 	return client.Controller{
 		Name: "validatingadmissionpolicy-status", Types: []meta.GroupResource{s.kind},
@@ -53,7 +53,7 @@ func (s *policies) checks() client.Controller {
 	}
 }
 
-// checked reports whether the status is that of the current spec.
+// checked reports whether the status belongs to the current spec.
 func checked(o *meta.Object) bool {
 	return o.Int("metadata", "generation") <= o.Int("status", "observedGeneration")
 }
@@ -94,7 +94,7 @@ func (s *policies) warnings(ctx context.Context, o *meta.Object) (list []any) {
 	return list
 }
 
-// typed returns a CEL environment with the schemas of a kind and of paramKind, nil if it cannot be created.
+// typed returns a CEL environment with the schemas of a kind and of paramKind, or nil if it cannot be created.
 func (s *policies) typed(spec *meta.Object, kind meta.GroupVersionKind) *cel.RequestEnv {
 	sees := cel.Sees{Namespace: true, Asks: true, Variables: true, Object: s.env.Schema(kind)}
 	if params := spec.Map("paramKind"); params != nil {

@@ -12,20 +12,20 @@ import (
 	"orch.io/controlplane/internal/actor"
 )
 
-// When objects are counted again.
+// Delays before the next count of a namespace.
 const (
-	countDelay    = 250 * time.Millisecond // after writes that lower the usage, so that one count serves many
+	countDelay    = 250 * time.Millisecond // after writes that lower the usage, so that a count serves many writes
 	underWayDelay = time.Second            // while writes are under way
-	resync        = 5 * time.Minute        // if nothing happens
+	resync        = 5 * time.Minute        // without changes
 )
 
-// controller counts the objects of namespaces whose quotas are new or have changed, and of those given to count. Its
-// keys are namespaces.
+// controller counts the objects of namespaces with new or changed quotas, and of namespaces for which count was called.
+// Its keys are namespaces.
 func (l *Ledger) controller() client.Controller {
 	return client.Controller{
 		Name: "resourcequota", Types: []meta.GroupResource{quotas},
 		MapEvent: func(e client.Event) []string {
-			l.quotas.Read(func(index) {}) // an increase by another server is timed from here, not from the next read
+			l.quotas.Read(func(index) {}) // update the index now: increases by other servers are timed from here
 			if e.Object == nil {
 				return nil
 			}
@@ -55,8 +55,8 @@ func (l *Ledger) controller() client.Controller {
 	}
 }
 
-// firstStatusDelay returns how long to wait before the first count of new quotas, because their creator may write
-// the first status itself. Writes in the namespace enforce the quotas meanwhile, and do not wait.
+// firstStatusDelay returns the time until the first count of new quotas, whose creator may write the first status
+// itself. Meanwhile writes enforce the quotas and count if necessary.
 func firstStatusDelay(quotas []*snapshot, now time.Time) (wait time.Duration) {
 	const delay = 2 * time.Second
 	for _, q := range quotas {
@@ -67,8 +67,7 @@ func firstStatusDelay(quotas []*snapshot, now time.Time) (wait time.Duration) {
 	return min(wait, delay)
 }
 
-// lowers reports whether a write may lower the usage: it deletes its object, or quotas count the object otherwise
-// than before.
+// lowers reports whether a write may lower the usage, because it deletes the object or changes the object's usage.
 func (l *Ledger) lowers(r *admission.Request) bool {
 	resource := r.Resource.GroupResource()
 	switch {

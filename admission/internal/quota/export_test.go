@@ -1,17 +1,19 @@
 package quota
 
-// Accounts returns how many namespaces have writes or counts in progress.
-func (l *Ledger) Accounts() int { return l.those(func(a *account) bool { return a.users > 0 }) }
+// Accounts returns the number of namespaces with writes or counts in progress.
+func (l *Ledger) Accounts() int { return l.countAccounts(func(a *account) bool { return a.users > 0 }) }
 
-// Standings returns of how many namespaces the ledger knows anything.
-func (l *Ledger) Standings() int {
-	return l.those(func(a *account) bool { return a.standing != standing{} })
+// States returns the number of namespaces with a state.
+func (l *Ledger) States() int {
+	return l.countAccounts(func(a *account) bool { return a.state != namespaceState{} })
 }
 
-// Stale returns how many namespaces wait for a count.
-func (l *Ledger) Stale() int { return l.those(func(a *account) bool { return a.standing.stale }) }
+// Stale returns the number of namespaces with a scheduled count.
+func (l *Ledger) Stale() int {
+	return l.countAccounts(func(a *account) bool { return a.state.stale })
+}
 
-func (l *Ledger) those(is func(*account) bool) (n int) {
+func (l *Ledger) countAccounts(is func(*account) bool) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.accounts {

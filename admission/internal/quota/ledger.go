@@ -16,34 +16,35 @@ import (
 
 // Ledger enforces the ResourceQuotas of a server and maintains their statuses.
 //
-// A write first adds its usage to status.used of its quotas by compare-and-swap, so that servers over one store see
-// each other's usage, and is committed after that. The writes of one namespace that wait at the same time are settled
-// together: one update of each quota serves all of them.
+// Before a write is committed, its usage is added to status.used of its quotas by compare-and-swap, so that servers
+// over the same store see each other's usage. Concurrent writes of a namespace are processed together: a single update
+// of each quota reserves the usage of all of them.
 //
-// Usage goes down when objects are deleted or writes fail. Then the objects are counted again. A count cannot tell
-// the usage of a write that failed from that of a write that is still to be committed. Therefore each write has the
-// fence of its namespace, as it was before its usage was added, as a precondition. A count that lowers the usage
-// raises the fence first and then lists the objects: what was added before the fence was raised is among these
-// objects, or will never be.
+// When objects are deleted or writes fail, the Ledger counts the objects and lowers the usage. A count cannot distinguish
+// the usage of a failed write from the usage of a write that is not committed yet. Therefore each write has a
+// precondition: the fence of its namespace must be the same as before its usage was added. A count that lowers the
+// usage first raises the fence and then lists the objects. The object of a write with the old fence is either in the
+// list or can no longer be stored.
 //
-// The usage is not part of the commit of the object, because objects of one kind must not share a revision: a watch
-// that resumes at a revision would miss some of them. One commit for each object and its quota would make the
-// creates of a namespace sequential.
+// The usage is not part of the commit of the object. A batch of commits would give several objects of a kind the same
+// revision, and a watch that resumes at this revision would miss some of them; a commit of each object with its quota
+// would make the creates of a namespace sequential.
 type Ledger struct {
-	client  client.Client // reads the newest state, and updates statuses without admission
+	client  client.Client // reads the latest state, and updates statuses without admission
 	typeOf  func(meta.GroupResource) *registry.Type
 	naming  naming
 	limited []Limited
 	quotas  *client.Index[index]
-	enqueue func(namespace string, after time.Duration) // has the objects of a namespace counted
+	enqueue func(namespace string, after time.Duration) // schedules a count of the namespace
 
-	fence, raise func(ctx context.Context, namespace string) (storage.Revision, error) // see admission.PluginContext; nil: no other server counts
+	fence, raise func(ctx context.Context, namespace string) (storage.Revision, error) // see admission.PluginContext; nil: no other server shares the store
 
-	mu       sync.Mutex // guards what follows, and fields of account
+	mu       sync.Mutex // guards accounts, and the marked fields of account and charge
 	accounts map[string]*account
 }
 
-// NewLedger returns the Ledger of a server, which runs its controller. Objects of limited resources need a quota.
+// NewLedger returns a Ledger and registers its controller with the server. Objects of limited resources cannot be
+// created without a matching quota.
 func NewLedger(env admission.PluginContext, limited []Limited) *Ledger {
 	l := &Ledger{
 		client: env.Client, typeOf: env.Type, naming: newNaming(env.Names, env.Features), limited: limited, accounts: map[string]*account{},
@@ -63,10 +64,10 @@ func NewLedger(env admission.PluginContext, limited []Limited) *Ledger {
 	return l
 }
 
-// Close stops following quotas.
+// Close stops the watch of quotas.
 func (l *Ledger) Close() { l.quotas.Close() }
 
-// of returns the quotas of a namespace by name.
+// of returns the quotas of a namespace, sorted by name.
 func (l *Ledger) of(namespace string) (list []*snapshot) {
 	if l.typeOf(quotas) != nil {
 		l.quotas.Read(func(x index) { list = x.of(namespace) })
@@ -87,8 +88,8 @@ func (l *Ledger) bounded(namespace string, r meta.GroupResource) (any bool) {
 	return any
 }
 
-// Admit refuses a write that exceeds a quota of its namespace. It has the objects counted after a write that lowers
-// the usage.
+// Admit reserves the usage of a write, or returns an error if it exceeds a quota of its namespace. After a write that
+// may lower the usage, it schedules a count.
 func (l *Ledger) Admit(ctx context.Context, r *admission.Request) error {
 	if r.Type != nil && r.Type.Virtual {
 		return nil
@@ -101,31 +102,31 @@ func (l *Ledger) Admit(ctx context.Context, r *admission.Request) error {
 		})
 	}
 	if r.Operation == admission.Create || r.Operation == admission.Update && mayGrow(r) {
-		return l.take(ctx, r)
+		return l.reserve(ctx, r)
 	}
 	return nil
 }
 
-// mayGrow reports whether an update can raise the usage of an object. A terminating object cannot grow, and may
-// always lose finalizers.
+// mayGrow reports whether an update can raise the usage of an object. An update of a terminating object that keeps its
+// spec cannot, so quotas never prevent the removal of finalizers.
 func mayGrow(r *admission.Request) bool {
 	switch resource := r.Resource.GroupResource(); {
 	case r.Old.Terminating() && meta.Equal(r.Old.Map("spec"), r.Object.Map("spec")):
 		return false
 	case resource == pods:
-		// A deadline moves a pod to other quotas; the other fields that scopes look at cannot change.
+		// activeDeadlineSeconds changes the pod's scopes; the other fields in scopes are immutable.
 		return r.Subresource == "resize" ||
-			r.Subresource == "" && ends(meta.NewObject(r.Old.Map("spec"))) != ends(meta.NewObject(r.Object.Map("spec")))
+			r.Subresource == "" && hasDeadline(meta.NewObject(r.Old.Map("spec"))) != hasDeadline(meta.NewObject(r.Object.Map("spec")))
 	default:
 		return (resource == services || resource == claims) && r.Subresource == ""
 	}
 }
 
-// take adds the usage of a write to all quotas that count its object, or returns why one of them refuses it. If the
-// write fails later, its usage is given back.
-func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
+// reserve adds the usage of a write to all quotas that count its object, or returns the refusal of a quota. If the
+// write fails later, the usage is released.
+func (l *Ledger) reserve(ctx context.Context, r *admission.Request) error {
 	resource := r.Resource.GroupResource()
-	limited := l.limits(resource)
+	limited := l.isLimited(resource)
 	if !limited && !l.bounded(r.Namespace, resource) {
 		return nil
 	}
@@ -135,22 +136,22 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 	}
 	all := l.of(r.Namespace)
 	if limited {
-		if err := l.uncovered(c, all); err != nil {
+		if err := l.missingQuota(c, all); err != nil {
 			return err
 		}
 	}
 	if !slices.ContainsFunc(all, c.concerns) {
 		return nil
 	}
-	c.object = l.naming.extract(resource, r.Object) // other goroutines read it when the writer goes on
+	c.object = l.naming.extract(resource, r.Object) // a copy: other goroutines read it while the writer continues
 	t, a := newTask(c, false), l.open(r.Namespace)
 	r.After(func(written, certain bool) {
 		defer a.close()
-		a.ended(context.WithoutCancel(ctx), t, written, certain)
+		a.writeEnded(context.WithoutCancel(ctx), t, written, certain)
 	})
 	switch err := a.do(ctx, t); {
-	case errors.Is(err, errUnsettled):
-		return meta.Internal(errUnsettled) // not a refusal: the usage is not known
+	case errors.Is(err, errNotUpdated):
+		return meta.Internal(errNotUpdated) // 500 instead of a refusal, because the usage is not known
 	case err != nil:
 		return err
 	}
@@ -160,32 +161,32 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 	return nil
 }
 
-// charge is the usage that one write adds to the quotas of its namespace.
+// charge is the usage that a write adds to the quotas of its namespace.
 type charge struct {
 	resource    meta.GroupResource
 	key         meta.Key
 	object, old *meta.Object // old is nil for a new object
 	dryRun      bool
-	retry       bool             // the write was admitted before: perhaps another server has raised the fence since
-	fence       storage.Revision // the precondition of the write; read before anything is reserved
+	retry       bool             // the write was admitted before; another server may have raised the fence since
+	fence       storage.Revision // precondition of the write; read before the reservation
 
-	ended bool // guarded by Ledger.mu
+	ended bool // the write has ended; guarded by Ledger.mu
 
-	reserved map[string]reservation // by uid of the quota; used by the goroutine that settles
+	reserved map[string]reservation // by uid of the quota; accessed only by the holder of account.lock
 }
 
-// reservation is the part of status.used of a quota that belongs to a charge.
+// reservation is a charge's part of status.used of a quota.
 type reservation struct {
 	amounts Amounts
-	since   storage.Revision // of the quota when the reservation was added
+	since   storage.Revision // of the quota after the reservation was written
 }
 
-// concerns reports whether the write may raise the usage of a quota, or be refused by it.
+// concerns reports whether the quota may refuse the write, or the write may raise its usage.
 func (c *charge) concerns(q *snapshot) bool {
 	return q.matches(c.resource, c.object) && (len(q.demand(c)) > 0 || q.unspecified(c.resource, c.object) != nil)
 }
 
-// stored reports whether the new object of a charge exists.
+// stored reports whether the object of a create exists. For an update it returns false.
 func (l *Ledger) stored(ctx context.Context, c *charge) bool {
 	if c.old != nil {
 		return false

@@ -18,12 +18,12 @@ import (
 	"orch.io/controlplane/admission/internal/quota"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -36,7 +36,7 @@ func object(name string) *meta.Object {
 	return meta.NewObject(map[string]any{"metadata": map[string]any{"name": name, "namespace": "default"}})
 }
 
-// withLedger is a server whose quotas are kept by a ledger, with what that may use changed.
+// withLedger returns a server with a Ledger, whose PluginContext the test can change.
 func withLedger(t *testing.T, change func(*admission.PluginContext), configure ...func(*server.Builder)) (*servertest.Server, *quota.Ledger) {
 	var ledger *quota.Ledger
 	s := servertest.New(t, append(configure, func(b *server.Builder) {
@@ -51,7 +51,7 @@ func withLedger(t *testing.T, change func(*admission.PluginContext), configure .
 	return s, ledger
 }
 
-// bound gives the namespace a quota for config maps.
+// bound creates a quota for ConfigMaps in the namespace.
 func bound(t *testing.T, c client.Client, hard int) {
 	q := object("q")
 	q.Set(fmt.Sprint(hard), "spec", "hard", "count/configmaps")
@@ -92,7 +92,7 @@ func (l lists) List(ctx context.Context, r meta.GroupResource, namespace string)
 	return l.accounting.List(ctx, r, namespace)
 }
 
-// TestDeletionsAreCountedTogether: what many deletions free is counted once.
+// TestDeletionsAreCountedTogether checks that a single count follows many deletions.
 func TestDeletionsAreCountedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
@@ -122,9 +122,9 @@ func TestDeletionsAreCountedTogether(t *testing.T) {
 	})
 }
 
-// TestFirstStatus: who makes a quota may write its first status; if nobody does it is
-// counted soon.
-func TestFirstStatus(t *testing.T) {
+// TestFirstStatusIsCountedAfterDelay checks that the creator of a quota can write its
+// first status, and that otherwise the objects are counted soon.
+func TestFirstStatusIsCountedAfterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := withLedger(t, func(*admission.PluginContext) {})
 		c := s.Objects()
@@ -141,8 +141,8 @@ func TestFirstStatus(t *testing.T) {
 	})
 }
 
-// TestNoRefusalBeforeCount: what was deleted can be made again at once, also if others were
-// let in at the same time, and it is counted but once more then.
+// TestNoRefusalBeforeCount checks that deleted objects can be recreated immediately, also
+// while other creates are admitted, and that this takes only a single additional count.
 func TestNoRefusalBeforeCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hard = 20
@@ -177,10 +177,10 @@ func TestNoRefusalBeforeCount(t *testing.T) {
 	})
 }
 
-// TestWritersWhoLeave: of writers who go away at any time what was taken and not written is
-// given back, what was written nevertheless stays counted, and nothing is kept of them. So
-// just what may be is created in the end.
-func TestWritersWhoLeave(t *testing.T) {
+// TestCanceledWritesReleaseUsage cancels writes at random times. Reserved usage is released
+// unless the object was written, the ledger keeps no state of the writes, and exactly the
+// permitted number of objects is created.
+func TestCanceledWritesReleaseUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers, rounds, hard = 32, 20, 32 * 20
 		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
@@ -240,9 +240,9 @@ func TestWritersWhoLeave(t *testing.T) {
 	})
 }
 
-// TestFenceIsSeenByTheNextAttempt: where another server raises the fence during each attempt at
-// a write, as it may while webhooks are asked, the second attempt is made all the same.
-func TestFenceIsSeenByTheNextAttempt(t *testing.T) {
+// TestRetryReadsRaisedFence raises the fence from another server during each attempt of a
+// write, as it can happen during webhook calls. The retry must read the new fence.
+func TestRetryReadsRaisedFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{})
 		attempts := 0
@@ -267,9 +267,9 @@ func TestFenceIsSeenByTheNextAttempt(t *testing.T) {
 	})
 }
 
-// TestNothingWaitsWithoutAQuota: where nobody counts, what waits for it goes with the quota. It
-// is also the ledger of a program that hands over one client alone.
-func TestNothingWaitsWithoutAQuota(t *testing.T) {
+// TestScheduledCountEndsWithQuota checks that a scheduled count is dropped with the quota if
+// no controller runs. The PluginContext has only a client, as in a program without a server.
+func TestScheduledCountEndsWithQuota(t *testing.T) {
 	s, ledger := withLedger(t, func(env *admission.PluginContext) { env.Control, env.Accounting = nil, nil })
 	c := s.Objects()
 	bound(t, c, 10)
@@ -280,12 +280,12 @@ func TestNothingWaitsWithoutAQuota(t *testing.T) {
 	require.NoError(t, c.Delete(t.Context(), quotas, meta.Key{Namespace: "default", Name: "q"}, registry.DeleteOptions{}))
 	_, err = c.Create(t.Context(), configMaps, object("b"))
 	require.NoError(t, err)
-	assert.Zero(t, ledger.Standings())
+	assert.Zero(t, ledger.States())
 }
 
-// TestNothingIsKeptOfAQuotaThatGoes: nothing is known any more of a namespace whose last quota
-// goes while something is taken of it.
-func TestNothingIsKeptOfAQuotaThatGoes(t *testing.T) {
+// TestStateEndsWithLastQuota deletes the last quota of a namespace during a
+// reservation. The ledger must keep no state of the namespace.
+func TestStateEndsWithLastQuota(t *testing.T) {
 	var c client.Client
 	goes := false
 	s, ledger := withLedger(t, func(env *admission.PluginContext) {
@@ -304,5 +304,5 @@ func TestNothingIsKeptOfAQuotaThatGoes(t *testing.T) {
 	_, err := c.Create(t.Context(), configMaps, object("a"))
 	require.NoError(t, err)
 	require.False(t, goes)
-	assert.Zero(t, ledger.Standings())
+	assert.Zero(t, ledger.States())
 }

@@ -10,8 +10,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Limited is a resource whose objects need a quota for the names that contain one of MatchContains, and for each of
-// MatchScopes that they are in.
+// Limited configures a resource whose objects cannot be created without a quota. A quota must bound each of the object's
+// names that contains an entry of MatchContains, and a quota must have each scope of MatchScopes that selects the object.
 type Limited struct {
 	APIGroup      string     `json:"apiGroup,omitempty"`
 	Resource      string     `json:"resource"`
@@ -19,9 +19,9 @@ type Limited struct {
 	MatchScopes   []Selector `json:"matchScopes,omitempty"`
 }
 
-// uncovered returns the refusal of an object that needs a quota for a name or scope, and no quota of its namespace
-// has it.
-func (l *Ledger) uncovered(c *charge, quotas []*snapshot) error {
+// missingQuota returns the refusal of an object if Limited requires a quota for a name or scope that no quota of its
+// namespace has.
+func (l *Ledger) missingQuota(c *charge, quotas []*snapshot) error {
 	var names []string
 	var scopes []Selector
 	for _, of := range l.limited {
@@ -34,7 +34,7 @@ func (l *Ledger) uncovered(c *charge, quotas []*snapshot) error {
 			}
 		}
 		for _, s := range of.MatchScopes {
-			if s.holds(c.resource, c.object) {
+			if s.selects(c.resource, c.object) {
 				scopes = append(scopes, s)
 			}
 		}
@@ -44,7 +44,7 @@ func (l *Ledger) uncovered(c *charge, quotas []*snapshot) error {
 			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(q.names[c.resource], name) })
 		}
 		for _, s := range q.selectors {
-			if s.holds(c.resource, c.object) {
+			if s.selects(c.resource, c.object) {
 				scopes = slices.DeleteFunc(scopes, func(of Selector) bool { return of.ScopeName == s.ScopeName })
 			}
 		}
@@ -59,7 +59,7 @@ func (l *Ledger) uncovered(c *charge, quotas []*snapshot) error {
 	return nil
 }
 
-// limits reports whether objects of a resource need a quota.
-func (l *Ledger) limits(r meta.GroupResource) bool {
+// isLimited reports whether Limited has an entry for a resource.
+func (l *Ledger) isLimited(r meta.GroupResource) bool {
 	return slices.ContainsFunc(l.limited, func(of Limited) bool { return of.APIGroup == r.Group && of.Resource == r.Resource })
 }

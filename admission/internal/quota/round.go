@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// round is one attempt to complete tasks of a namespace. It decides with the quotas as they are and updates their
-// statuses; if one of them has changed meanwhile, no task is decided.
+// round is an attempt to complete tasks of a namespace. It decides on the tasks by the present quotas and then updates
+// their statuses. If a quota has changed meanwhile, the round returns errChanged and its decisions are void.
 type round struct {
 	*account
 	tasks    []*task
@@ -26,12 +26,12 @@ type round struct {
 // page is a quota in a round.
 type page struct {
 	*snapshot
-	used Amounts             // to become status.used
-	held map[*charge]Amounts // the part of used that belongs to charges of the round
-	made storage.Revision    // of the quota, when used is written
+	used Amounts             // the new status.used
+	held map[*charge]Amounts // the parts of used that belong to charges
+	made storage.Revision    // of the quota after the update
 }
 
-// errChanged is the error of a round after which to start another one: a quota has changed, or the fence was raised.
+// errChanged is the error of a round that must be repeated, because a quota has changed or the fence was raised.
 var errChanged = errors.New("the quota has changed")
 
 func (r *round) run(ctx context.Context) error {
@@ -48,7 +48,7 @@ func (r *round) run(ctx context.Context) error {
 	}
 	for _, t := range r.tasks {
 		t.err = nil
-		if t.raises() {
+		if t.reserves() {
 			t.err = r.decide(t.charge)
 		}
 	}
@@ -61,37 +61,38 @@ func (r *round) run(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the present fence the precondition of the charges to reserve.
+// prepare sets the precondition of the charges to reserve to the present fence. It reads the fence from the store if it
+// is not known or may have been raised.
 func (r *round) prepare(ctx context.Context) error {
-	s := r.know(nil)
+	s := r.updateState(nil)
 	if !s.looked || slices.ContainsFunc(r.tasks, func(t *task) bool { return t.charge != nil && (t.charge.retry || len(t.charge.reserved) > 0) }) {
 		if err := r.readFence(ctx); err != nil {
 			return err
 		}
-		s = r.know(nil)
+		s = r.updateState(nil)
 	}
 	r.fence = s.fence
 	for _, t := range r.tasks {
-		if t.raises() {
+		if t.reserves() {
 			t.charge.fence = r.fence
 		}
 	}
 	return nil
 }
 
-// page opens a quota. Its usage has the charges that are under way, and lacks those that are given back or that an
-// earlier round reserved for these tasks.
+// page returns the page of a quota, whose usage includes the charges under way. It excludes the charges of the tasks,
+// which the round releases or reserves again. The objects are counted if a task is a count or the status is incomplete.
 func (r *round) page(ctx context.Context, q *snapshot) (*page, error) {
 	p := &page{snapshot: q, used: maps.Clone(q.used), held: map[*charge]Amounts{}, made: q.revision}
 	for c := range r.underWay {
-		r.hold(p, c)
+		r.loadReservation(p, c)
 	}
 	counts := !q.complete
 	for _, t := range r.tasks {
 		if t.charge == nil {
 			counts = true
-		} else if !r.hold(p, t.charge) && t.back {
-			r.ledger.count(r.namespace) // the status may have it nevertheless
+		} else if !r.loadReservation(p, t.charge) && t.back {
+			r.ledger.count(r.namespace) // the status may still contain the charge
 		}
 	}
 	if counts {
@@ -101,16 +102,17 @@ func (r *round) page(ctx context.Context, q *snapshot) (*page, error) {
 	}
 	for _, t := range r.tasks {
 		if t.charge != nil {
-			p.give(t.charge)
+			p.release(t.charge)
 		}
 	}
 	return p, nil
 }
 
-// hold sets what a quota has for a charge, and reports whether that is known. It is not known if the fence was raised
-// after the reservation, because the server that raised it may have counted without the charge. If a charge is given
-// back, prepare reads the fence after the quotas, so that nothing is given back that another server has removed.
-func (r *round) hold(p *page, c *charge) (known bool) {
+// loadReservation adds the charge's reservation in a quota to the page and returns true. It returns false if the fence
+// was raised after the reservation, because the server that raised it may have counted without the charge; then the
+// charge's part of the usage is not known. When the round releases a charge, it has read the fence after the quotas, so
+// that it does not release usage that another server has already removed.
+func (r *round) loadReservation(p *page, c *charge) (known bool) {
 	h, held := c.reserved[p.uid]
 	if held && h.since < r.fence {
 		return false
@@ -119,8 +121,8 @@ func (r *round) hold(p *page, c *charge) (known bool) {
 	return true
 }
 
-// give subtracts a charge from the usage.
-func (p *page) give(c *charge) {
+// release subtracts a charge from the usage, at most to zero.
+func (p *page) release(c *charge) {
 	for name, n := range p.held[c] {
 		if now, ok := p.used[name]; ok {
 			p.used[name] = atLeastZero(now.Sub(n))
@@ -136,15 +138,16 @@ func atLeastZero(n meta.Quantity) meta.Quantity {
 	return n
 }
 
-// take adds the demand of a charge to the usage.
-func (p *page) take(c *charge, demand Amounts) {
+// reserve adds the demand of a charge to the usage.
+func (p *page) reserve(c *charge, demand Amounts) {
 	for name, n := range demand {
 		p.used[name] = p.used[name].Add(n)
 	}
 	p.held[c] = demand
 }
 
-// decide adds a charge to every quota, or to none and returns the refusal.
+// decide adds a charge to all quotas that count it. If a quota refuses it, decide changes no quota and returns the
+// refusal. A dry run adds nothing.
 func (r *round) decide(c *charge) error {
 	for _, p := range r.pages {
 		if p.matches(c.resource, c.object) {
@@ -162,14 +165,14 @@ func (r *round) decide(c *charge) error {
 	}
 	for i, p := range r.pages {
 		if len(demands[i]) > 0 && !c.dryRun {
-			p.take(c, demands[i])
+			p.reserve(c, demands[i])
 		}
 	}
 	return nil
 }
 
-// count sets the usage to that of the stored objects, of charges under way whose objects are not stored yet, and of
-// writes that other servers may have under way.
+// count sets the usage to the sum of the stored objects, of this server's charges whose objects are not stored yet, and
+// of the writes that other servers may have under way.
 func (r *round) count(ctx context.Context, p *page) error {
 	for name := range p.used {
 		p.used[name] = number(0)
@@ -185,16 +188,16 @@ func (r *round) count(ctx context.Context, p *page) error {
 			}
 			now := there(c.key)
 			if c.fence != r.fence || c.old == nil && now != nil || c.old != nil && (now == nil || now.ResourceVersion() != c.old.ResourceVersion()) {
-				delete(p.held, c) // its object is counted, or will not be stored
+				delete(p.held, c) // the object is counted, or can no longer be stored
 				continue
 			}
-			p.take(c, p.demand(c))
-			r.again(underWayDelay)
+			p.reserve(c, p.demand(c))
+			r.countAfter(underWayDelay)
 		}
 	}
-	raised := r.know(nil).raised
-	if !p.complete { // writes that began before the quota existed have reserved nothing
-		r.again(underWayDelay)
+	raised := r.updateState(nil).raised
+	if !p.complete { // writes that began before the quota existed have no reservation
+		r.countAfter(underWayDelay)
 		if raised > p.revision {
 			return nil
 		}
@@ -203,11 +206,11 @@ func (r *round) count(ctx context.Context, p *page) error {
 	return r.countOthers(ctx, p, raised)
 }
 
-// countOthers adds to the counted usage what other servers may have under way, up to status.used. status.used stays
-// as it is while the difference may be under way. It is lowered only if the reservations since the fence was raised
-// are known; otherwise the fence is raised.
+// countOthers adds the usage that other servers may have under way to the counted usage, up to status.used. While
+// recent reservations explain the difference, status.used does not change. It is lowered only if all reservations
+// since the fence was raised are known and recent; otherwise countOthers raises the fence and returns errChanged.
 func (r *round) countOthers(ctx context.Context, p *page, raised storage.Revision) error {
-	since, lately, known := p.others(raised)
+	since, lately, known := p.otherReservations(raised)
 	for name, low := range p.used {
 		stated, most := p.snapshot.used[name], low.Add(lately[name])
 		switch {
@@ -221,13 +224,13 @@ func (r *round) countOthers(ctx context.Context, p *page, raised storage.Revisio
 			most = low.Add(since[name])
 		}
 		if p.used[name] = most; low.Cmp(most) < 0 {
-			r.again(writeTime)
+			r.countAfter(writeTime)
 		}
 	}
 	return nil
 }
 
-// raise raises the fence, after which another round begins.
+// raise raises the fence and returns errChanged, so that another round begins.
 func (r *round) raise(ctx context.Context) error {
 	if err := r.raiseFence(ctx); err != nil {
 		return err
@@ -235,14 +238,14 @@ func (r *round) raise(ctx context.Context) error {
 	return errChanged
 }
 
-// again has the objects counted again after a time.
-func (r *round) again(after time.Duration) {
+// countAfter makes the tasks request another count after a time.
+func (r *round) countAfter(after time.Duration) {
 	for _, t := range r.tasks {
 		t.again = max(t.again, after)
 	}
 }
 
-// countObjects adds the usage of the objects of a resource. find returns one of them, or nil.
+// countObjects adds the usage of the objects of a resource to the page. find returns an object by its key, or nil.
 func (r *round) countObjects(ctx context.Context, p *page, of meta.GroupResource) (find func(meta.Key) *meta.Object, err error) {
 	there := map[string]*meta.Object{}
 	find = func(k meta.Key) *meta.Object { return there[k.Name] }
@@ -257,7 +260,7 @@ func (r *round) countObjects(ctx context.Context, p *page, of meta.GroupResource
 	for _, o := range list {
 		there[o.Name()] = o
 	}
-	if damaged != nil { // an unreadable object counts as one
+	if damaged != nil { // an unreadable object counts as an empty object
 		for _, key := range damaged.Keys {
 			list = append(list, meta.NewObject(nil))
 			there[key.Name] = meta.NewObject(nil)
@@ -277,7 +280,7 @@ func (r *round) countObjects(ctx context.Context, p *page, of meta.GroupResource
 	return find, nil
 }
 
-// write updates the status of a quota, if the quota has not changed.
+// write updates the status of a quota. If the quota has changed since the snapshot, it returns errChanged.
 func (r *round) write(ctx context.Context, p *page) error {
 	if p.complete && maps.EqualFunc(p.used, p.snapshot.used, meta.Quantity.Equal) {
 		return nil
@@ -299,7 +302,7 @@ func (r *round) write(ctx context.Context, p *page) error {
 	})
 	switch {
 	case err == nil:
-		return p.wrote(written)
+		return p.recordWrite(written)
 	case meta.IsNotFound(err):
 		if _, gone := r.ledger.client.Get(ctx, quotas, p.key); meta.IsNotFound(gone) {
 			return errChanged
@@ -308,8 +311,9 @@ func (r *round) write(ctx context.Context, p *page) error {
 	return err
 }
 
-// wrote remembers the revision of a quota that a round has updated.
-func (p *page) wrote(q *meta.Object) error {
+// recordWrite records the new revision of a quota. If the update raised the usage, it also records the version as this
+// server's own.
+func (p *page) recordWrite(q *meta.Object) error {
 	revision, err := strconv.ParseInt(q.ResourceVersion(), 10, 64)
 	if err != nil {
 		return err
@@ -328,7 +332,7 @@ func (p *page) wrote(q *meta.Object) error {
 	return nil
 }
 
-// keep remembers the part of a status that belongs to each charge.
+// keep records the reservation of each charge in a quota.
 func (r *round) keep(p *page) {
 	for c := range r.underWay {
 		r.keepCharge(p, c)
@@ -348,7 +352,7 @@ func (r *round) keepCharge(p *page, c *charge) {
 		c.reserved[p.uid] = reservation{amounts, h.since}
 	case len(amounts) > 0:
 		c.reserved[p.uid] = reservation{amounts, p.made}
-	case !void: // a void reservation stays, so that giving the charge back finds it void
+	case !void: // a void reservation stays, so that a later release recognizes it
 		delete(c.reserved, p.uid)
 	}
 }

@@ -8,49 +8,49 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// Selector selects objects by one scope.
+// Selector selects objects by a scope.
 type Selector struct {
 	ScopeName string   `json:"scopeName"`
 	Operator  string   `json:"operator"`
 	Values    []string `json:"values,omitempty"`
 }
 
-// String returns the selector as refusals show it.
+// String returns the selector in the format of refusals.
 func (s Selector) String() string {
 	return "{" + s.ScopeName + " " + s.Operator + " [" + strings.Join(s.Values, " ") + "]}"
 }
 
-// holds reports whether a selector selects an object of a resource.
-func (s Selector) holds(r meta.GroupResource, o *meta.Object) bool {
+// selects reports whether the selector selects an object of a resource.
+func (s Selector) selects(r meta.GroupResource, o *meta.Object) bool {
 	if r == claims && s.ScopeName == "VolumeAttributesClass" {
-		return s.chooses(attributes(o))
+		return s.matchesValues(attributes(o))
 	}
 	if r != pods {
 		return false
 	}
 	switch spec := meta.NewObject(o.Map("spec")); s.ScopeName {
 	case "Terminating":
-		return ends(spec)
+		return hasDeadline(spec)
 	case "NotTerminating":
-		return !ends(spec)
+		return !hasDeadline(spec)
 	case "BestEffort":
 		return bestEffort(spec)
 	case "NotBestEffort":
 		return !bestEffort(spec)
 	case "CrossNamespacePodAffinity":
-		return abroad(spec)
+		return crossNamespaceAffinity(spec)
 	case "PriorityClass":
 		var have []string
 		if class := spec.String("priorityClassName"); class != "" {
 			have = []string{class}
 		}
-		return s.chooses(have)
+		return s.matchesValues(have)
 	}
 	return false
 }
 
-// chooses reports whether the operator holds for one of the values of an object, or for their absence.
-func (s Selector) chooses(have []string) bool {
+// matchesValues reports whether the operator matches a value of an object, or the absence of values.
+func (s Selector) matchesValues(have []string) bool {
 	among := func(value string) bool { return slices.Contains(s.Values, value) }
 	switch s.Operator {
 	case "Exists":
@@ -65,7 +65,7 @@ func (s Selector) chooses(have []string) bool {
 	return false
 }
 
-// attributes returns the present and desired VolumeAttributesClasses of a claim.
+// attributes returns the current and desired VolumeAttributesClasses of a claim.
 func attributes(claim *meta.Object) (classes []string) {
 	for _, path := range [][]string{
 		{"spec", "volumeAttributesClassName"}, {"status", "currentVolumeAttributesClassName"}, {"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"},
@@ -77,8 +77,8 @@ func attributes(claim *meta.Object) (classes []string) {
 	return classes
 }
 
-// ends reports whether a pod has an activeDeadlineSeconds.
-func ends(spec *meta.Object) bool {
+// hasDeadline reports whether a pod has an activeDeadlineSeconds.
+func hasDeadline(spec *meta.Object) bool {
 	_, limited := spec.Get("activeDeadlineSeconds")
 	return limited && spec.Int("activeDeadlineSeconds") >= 0
 }
@@ -100,8 +100,8 @@ func bestEffort(spec *meta.Object) bool {
 	return true
 }
 
-// abroad reports whether the pod affinity of a pod refers to other namespaces.
-func abroad(spec *meta.Object) bool {
+// crossNamespaceAffinity reports whether the pod affinity of a pod refers to other namespaces.
+func crossNamespaceAffinity(spec *meta.Object) bool {
 	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
 		terms := spec.Objects("affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution")
 		for _, weighted := range spec.Objects("affinity", kind, "preferredDuringSchedulingIgnoredDuringExecution") {

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// snapshot is a ResourceQuota at one revision. It never changes.
+// snapshot is a ResourceQuota at a revision. It is immutable, except own.
 type snapshot struct {
 	naming    *naming
 	key       meta.Key
@@ -23,28 +23,28 @@ type snapshot struct {
 	revision  storage.Revision // of version
 	hard      Amounts
 	used      Amounts   // status.used, for the names in hard
-	complete  bool      // the status has all of hard
+	complete  bool      // the status has the values of spec.hard, and used for each
 	born      time.Time // creationTimestamp, if there is no status yet
 	selectors []Selector
-	names     map[meta.GroupResource][]string // of hard, sorted, by the resource whose objects they count
+	names     map[meta.GroupResource][]string // sorted names in hard, by the resource whose objects they count
 
-	// How status.used came about, as far as this server has seen it.
-	increases []increase
-	since     storage.Revision // other servers may have reserved up to here what increases do not have
-	own       *ownVersions     // of increases; all snapshots of a quota share it
+	// The recent history of status.used that this server has seen.
+	increases []increase       // oldest first
+	since     storage.Revision // reservations of other servers up to this revision may be missing in increases
+	own       *ownVersions     // shared by all snapshots of a quota
 }
 
-// increase is by how much one update of a status raised the usage.
+// increase is an update of a status that raised the usage.
 type increase struct {
-	version  string // that the update made
+	version  string // of the quota after the update
 	revision storage.Revision
 	seen     time.Time
 	amounts  Amounts
 }
 
-// ownVersions are the versions of a quota that this server made, as long as they are among its increases.
+// ownVersions are the versions in increases that this server wrote.
 type ownVersions struct {
-	mu       sync.Mutex
+	mu       sync.Mutex // guards versions
 	versions map[string]bool
 }
 
@@ -69,12 +69,13 @@ func (o *ownVersions) remove(version string) bool {
 	return was
 }
 
-// writeTime is how long a write is expected to take after its usage was added to the quotas. If one takes longer,
-// other writes may have to be retried; the usage stays right.
+// writeTime is the expected maximum time between a reservation and the commit of its write. If a write takes longer,
+// other writes may be retried, but the usage stays correct.
 const writeTime = 5 * time.Second
 
-// follow derives increases from the snapshot before this one, nil if there is none.
-func (q *snapshot) follow(before *snapshot, now time.Time) {
+// inheritHistory sets the history from the previous snapshot, which is nil for a new quota. now is the time at which this
+// server saw the snapshot.
+func (q *snapshot) inheritHistory(before *snapshot, now time.Time) {
 	if before == nil || before.uid != q.uid {
 		before = &snapshot{own: &ownVersions{versions: map[string]bool{}}}
 	}
@@ -82,7 +83,7 @@ func (q *snapshot) follow(before *snapshot, now time.Time) {
 	if before.complete && maps.EqualFunc(before.hard, q.hard, meta.Quantity.Equal) {
 		q.increases, q.since = before.increases, before.since
 	} else {
-		before = &snapshot{} // all of the usage counts as an increase: it may have been reserved at any time
+		before = &snapshot{} // treat the whole usage as an increase, because the time of its reservations is not known
 	}
 	r := increase{q.version, q.revision, now, Amounts{}}
 	for name, n := range q.used {
@@ -97,13 +98,13 @@ func (q *snapshot) follow(before *snapshot, now time.Time) {
 		q.increases = q.increases[1:]
 	}
 	if len(r.amounts) > 0 {
-		q.increases = append(q.increases, r) // snapshots share the array, because each has one successor
+		q.increases = append(q.increases, r) // may share the array of before, because each snapshot has a single successor
 	}
 }
 
-// others returns what other servers reserved after a revision of the fence, and what they reserved within writeTime,
-// before or after that revision. If known is false, they may have reserved more after that revision.
-func (q *snapshot) others(raised storage.Revision) (since, lately Amounts, known bool) {
+// otherReservations returns the amounts that other servers reserved after the revision raised of the fence, and the amounts that
+// they reserved within writeTime, before or after that revision. If known is false, since may be incomplete.
+func (q *snapshot) otherReservations(raised storage.Revision) (since, lately Amounts, known bool) {
 	since, lately = Amounts{}, Amounts{}
 	for _, r := range q.increases {
 		if q.own.has(r.version) {
@@ -119,6 +120,7 @@ func (q *snapshot) others(raised storage.Revision) (since, lately Amounts, known
 	return since, lately, q.since <= raised
 }
 
+// newSnapshot returns the snapshot of an object, without revision and history.
 func newSnapshot(n *naming, o *meta.Object) *snapshot {
 	q := &snapshot{
 		naming: n, key: meta.Key{Namespace: o.Namespace(), Name: o.Name()}, uid: o.UID(), version: o.ResourceVersion(),
@@ -133,7 +135,7 @@ func newSnapshot(n *naming, o *meta.Object) *snapshot {
 		amount, known := used[name]
 		q.complete = q.complete && known
 		q.used[name] = amount
-		if r := n.user(name); r.Resource != "" {
+		if r := n.resourceOf(name); r.Resource != "" {
 			q.names[r] = append(q.names[r], name)
 		}
 	}
@@ -146,17 +148,18 @@ func newSnapshot(n *naming, o *meta.Object) *snapshot {
 	return q
 }
 
-// same reports whether two snapshots have the same bounds and usage.
+// same reports whether two snapshots have the same limits and usage.
 func (q *snapshot) same(other *snapshot) bool {
 	return q.complete == other.complete && maps.EqualFunc(q.hard, other.hard, meta.Quantity.Equal) && maps.EqualFunc(q.used, other.used, meta.Quantity.Equal)
 }
 
 // matches reports whether the quota counts an object.
 func (q *snapshot) matches(r meta.GroupResource, o *meta.Object) bool {
-	return len(q.names[r]) > 0 && !slices.ContainsFunc(q.selectors, func(s Selector) bool { return !s.holds(r, o) })
+	return len(q.names[r]) > 0 && !slices.ContainsFunc(q.selectors, func(s Selector) bool { return !s.selects(r, o) })
 }
 
-// usage returns the usage of an object, or nil, for the names that the quota bounds.
+// usage returns the usage of an object for the names that the quota bounds. It is empty if the quota does not count the
+// object or o is nil.
 func (q *snapshot) usage(r meta.GroupResource, o *meta.Object) Amounts {
 	masked := Amounts{}
 	if o == nil || !q.matches(r, o) {
@@ -171,7 +174,7 @@ func (q *snapshot) usage(r meta.GroupResource, o *meta.Object) Amounts {
 	return masked
 }
 
-// demand returns by how much a write raises the usage. A count after the write finds by how much it lowers it.
+// demand returns the amounts by which a write raises the usage. It omits decreases, which a count after the write finds.
 func (q *snapshot) demand(c *charge) Amounts {
 	more := q.usage(c.resource, c.object)
 	for name, before := range q.usage(c.resource, c.old) {
@@ -198,10 +201,10 @@ func (q *snapshot) check(demand, used Amounts) error {
 	return fmt.Errorf("exceeded quota: %s, requested: %s, used: %s, limited: %s", q.key.Name, strings.Join(asked, ","), strings.Join(have, ","), strings.Join(most, ","))
 }
 
-// explicit are the names that each container has to specify if the quota bounds them.
+// explicit are the names of the requests and limits that each container must specify if the quota bounds them.
 var explicit = []string{"cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"}
 
-// unspecified returns the refusal of a pod with a container that lacks a request or limit which the quota bounds.
+// unspecified returns the refusal of a pod if a container lacks a request or limit that the quota bounds.
 func (q *snapshot) unspecified(r meta.GroupResource, pod *meta.Object) error {
 	if r != pods {
 		return nil
@@ -232,9 +235,10 @@ func (q *snapshot) unspecified(r meta.GroupResource, pod *meta.Object) error {
 	return fmt.Errorf("failed quota: %s: must specify %s", q.key.Name, strings.Join(faults, "; "))
 }
 
-// index has the quotas of all namespaces by name.
+// index has the quotas by namespace and name.
 type index map[string]map[string]*snapshot
 
+// apply updates the index for an event; e.Object is nil after a deletion.
 func (x index) apply(n *naming, e client.Event) {
 	before := x[e.Key.Namespace][e.Key.Name]
 	delete(x[e.Key.Namespace], e.Key.Name)
@@ -249,11 +253,11 @@ func (x index) apply(n *naming, e client.Event) {
 	}
 	now := newSnapshot(n, e.Object)
 	now.revision = e.Revision
-	now.follow(before, time.Now())
+	now.inheritHistory(before, time.Now())
 	x[e.Key.Namespace][e.Key.Name] = now
 }
 
-// of returns the quotas of a namespace by name.
+// of returns the quotas of a namespace, sorted by name.
 func (x index) of(namespace string) (list []*snapshot) {
 	for _, name := range slices.Sorted(maps.Keys(x[namespace])) {
 		list = append(list, x[namespace][name])

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Amounts are quantities by the names that quotas give them.
+// Amounts are quantities by their names in quotas.
 type Amounts = podspec.Amounts
 
 var (
@@ -25,17 +25,17 @@ var (
 	quotas   = meta.GroupResource{Resource: "resourcequotas"}
 )
 
-// counted are the resources of the core group whose number has their plural as a second name.
+// counted are the core resources whose number has the plural as a name, in addition to count/plural.
 var counted = []string{
 	"pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims",
 }
 
-// naming is the names in quotas under one profile.
+// naming maps names in quotas to usage, for a profile.
 type naming struct {
 	names        names.Profile
-	storageClass string // between a class and the bounded name
-	deviceClass  string
-	devices      meta.GroupResource // claims of devices
+	storageClass string             // separates a StorageClass and the name
+	deviceClass  string             // suffix of a DeviceClass
+	devices      meta.GroupResource // ResourceClaims
 	features     *features.Set
 }
 
@@ -46,12 +46,12 @@ func newNaming(p names.Profile, set *features.Set) naming {
 	}
 }
 
-// user returns the resource whose objects a name counts; the zero GroupResource if there is none.
-func (n *naming) user(name string) meta.GroupResource {
+// resourceOf returns the resource whose objects a name counts, or the zero GroupResource if the name is unknown.
+func (n *naming) resourceOf(name string) meta.GroupResource {
 	if of, ok := strings.CutPrefix(name, "count/"); ok {
 		plural, group, _ := strings.Cut(of, ".")
 		if plural == "events" && (group == "" || group == n.names.Group(wellknown.GroupEvents)) {
-			return meta.GroupResource{} // events never count
+			return meta.GroupResource{} // events are not counted
 		}
 		return meta.GroupResource{Group: group, Resource: plural}
 	}
@@ -64,14 +64,14 @@ func (n *naming) user(name string) meta.GroupResource {
 		return claims
 	case strings.HasSuffix(name, n.deviceClass):
 		return n.devices
-	case n.computes(name):
+	case n.isCompute(name):
 		return pods
 	}
 	return meta.GroupResource{}
 }
 
-// computes reports whether a name is that of a compute resource of containers.
-func (n *naming) computes(name string) bool {
+// isCompute reports whether a name is a request or limit of a container resource.
+func (n *naming) isCompute(name string) bool {
 	of, request := strings.CutPrefix(name, "requests.")
 	if !request {
 		of, _ = strings.CutPrefix(name, "limits.")
@@ -93,12 +93,12 @@ func (n *naming) extended(name string) bool {
 
 func number(n int64) meta.Quantity { return meta.NewQuantity(n, meta.DecimalSI) }
 
-// countsOnly reports whether each object of a resource counts as one, whatever its fields are.
+// countsOnly reports whether the usage of a resource is only the number of its objects.
 func (n *naming) countsOnly(r meta.GroupResource) bool {
 	return r != pods && r != services && r != claims && r != n.devices
 }
 
-// extract returns the part of an object that identifies it and that usage and selectors read.
+// extract returns a copy of the parts of an object that usage and selectors read.
 func (n *naming) extract(r meta.GroupResource, o *meta.Object) *meta.Object {
 	if !n.countsOnly(r) {
 		return o.Clone()
@@ -106,7 +106,7 @@ func (n *naming) extract(r meta.GroupResource, o *meta.Object) *meta.Object {
 	return meta.NewObject(map[string]any{"metadata": map[string]any{"name": o.Name(), "namespace": o.Namespace(), "uid": o.UID()}})
 }
 
-// usage returns the usage of an object.
+// usage returns the usage of an object by all its names.
 func (n *naming) usage(r meta.GroupResource, o *meta.Object, now time.Time) Amounts {
 	used := Amounts{"count/" + r.String(): number(1)}
 	switch r {
@@ -126,13 +126,13 @@ func (n *naming) usage(r meta.GroupResource, o *meta.Object, now time.Time) Amou
 	return used
 }
 
-// usePod adds the usage of a pod that has not finished.
+// usePod adds the usage of a pod, if it has not finished.
 func (n *naming) usePod(used Amounts, pod *meta.Object, now time.Time) {
-	if phase := pod.String("status", "phase"); phase == "Succeeded" || phase == "Failed" || lost(pod, now) {
+	if phase := pod.String("status", "phase"); phase == "Succeeded" || phase == "Failed" || graceExpired(pod, now) {
 		return
 	}
 	used["pods"] = number(1)
-	for name, q := range whole(pod, "requests") {
+	for name, q := range podTotal(pod, "requests") {
 		switch {
 		case shared(name), hugePages(name):
 			used[name], used["requests."+name] = q, q
@@ -140,23 +140,23 @@ func (n *naming) usePod(used Amounts, pod *meta.Object, now time.Time) {
 			used["requests."+name] = q
 		}
 	}
-	for name, q := range whole(pod, "limits") {
+	for name, q := range podTotal(pod, "limits") {
 		if shared(name) {
 			used["limits."+name] = q
 		}
 	}
 }
 
-// lost reports whether a pod is terminating and its grace period has passed.
-func lost(pod *meta.Object, now time.Time) bool {
+// graceExpired reports whether a pod is terminating and its grace period has passed.
+func graceExpired(pod *meta.Object, now time.Time) bool {
 	_, graceful := pod.Get("metadata", "deletionGracePeriodSeconds")
 	grace := time.Duration(pod.Int("metadata", "deletionGracePeriodSeconds")) * time.Second
 	return graceful && pod.Terminating() && now.After(pod.DeletionTimestamp().Add(grace))
 }
 
-// whole returns the requests or limits of a pod with its overhead. For a container that is being resized, the larger
+// podTotal returns the requests or limits of a pod with its overhead. For a container that is being resized, the larger
 // of the allocated and the desired amount counts.
-func whole(pod *meta.Object, field string) Amounts {
+func podTotal(pod *meta.Object, field string) Amounts {
 	spec := meta.NewObject(pod.Map("spec"))
 	all := podspec.Whole(spec, field)
 	if len(pod.List("status", "containerStatuses")) > 0 || len(pod.List("status", "initContainerStatuses")) > 0 {
@@ -242,20 +242,20 @@ func (n *naming) useClaim(used Amounts, claim *meta.Object) {
 	}
 }
 
-// mostDevices is the number of devices that a request for all devices counts as.
+// mostDevices is the number of devices counted for a request for all devices.
 const mostDevices = 32
 
-// useDevices adds the devices that a claim may be allocated, by class.
+// useDevices adds the maximum number of devices that can be allocated to a claim, by class.
 func (n *naming) useDevices(used Amounts, claim *meta.Object) {
 	for _, request := range claim.Objects("spec", "devices", "requests") {
-		most := Amounts{} // of alternatives, of which one is allocated
-		for _, one := range append(request.Objects("firstAvailable"), meta.NewObject(request.Map("exactly")), request) {
-			class := one.String("deviceClassName")
+		most := Amounts{} // maximum over the alternatives, because only a single alternative is allocated
+		for _, alternative := range append(request.Objects("firstAvailable"), meta.NewObject(request.Map("exactly")), request) {
+			class := alternative.String("deviceClassName")
 			if class == "" {
 				continue
 			}
-			count := cmp.Or(one.Int("count"), 1)
-			if one.String("allocationMode") == "All" {
+			count := cmp.Or(alternative.Int("count"), 1)
+			if alternative.String("allocationMode") == "All" {
 				count = mostDevices
 			}
 			podspec.Most(most, Amounts{class + n.deviceClass: number(count)})

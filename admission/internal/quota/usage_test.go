@@ -20,8 +20,8 @@ func object(t *testing.T, text string) *meta.Object {
 	return meta.NewObject(tree)
 }
 
-// TestUsage: what objects use beside what the tests of the plugin show.
-func TestUsage(t *testing.T) {
+// TestUsageOfObjects checks usage that the tests of the plugin do not cover.
+func TestUsageOfObjects(t *testing.T) {
 	terms := newNaming(names.Kubernetes, nil)
 	for _, tc := range []struct {
 		of           meta.GroupResource
@@ -54,16 +54,17 @@ func TestUsage(t *testing.T) {
 		texts := map[string]string{}
 		for name, n := range want {
 			texts[name] = n.String()
-			assert.Equal(t, tc.of, terms.user(name), name)
+			assert.Equal(t, tc.of, terms.resourceOf(name), name)
 		}
 		assert.Equal(t, texts, got, tc.object)
 	}
 	for _, name := range []string{"limits.example.com/gpu", "limits.hugepages-2Mi", "example.com/gpu", "count/events", "count/events.events.k8s.io", "requests.kubernetes.io/x", "x"} {
-		assert.Zero(t, terms.user(name), name)
+		assert.Zero(t, terms.resourceOf(name), name)
 	}
 }
 
-// TestUsageOfShrunkClaims: what was set aside for a claim counts if it may ask for less.
+// TestUsageOfShrunkClaims checks that the allocated storage of a claim counts if its request
+// was reduced.
 func TestUsageOfShrunkClaims(t *testing.T) {
 	claim := meta.NewObject(map[string]any{
 		"spec":   map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}},
@@ -78,8 +79,8 @@ func TestUsageOfShrunkClaims(t *testing.T) {
 	}
 }
 
-// TestSelector: what holds of the values that an object has.
-func TestSelector(t *testing.T) {
+// TestSelectorMatchesValues checks the operators of a Selector.
+func TestSelectorMatchesValues(t *testing.T) {
 	for _, tc := range []struct {
 		operator   string
 		have       []string
@@ -95,8 +96,8 @@ func TestSelector(t *testing.T) {
 		{"Resembles", []string{"a"}, false, false},
 	} {
 		s := Selector{ScopeName: "PriorityClass", Operator: tc.operator, Values: []string{"a", "b"}}
-		assert.Equal(t, tc.want, s.chooses(tc.have), "%v of %v", s, tc.have)
-		assert.Equal(t, tc.none, s.chooses(nil), "%v of none", s)
+		assert.Equal(t, tc.want, s.matchesValues(tc.have), "%v of %v", s, tc.have)
+		assert.Equal(t, tc.none, s.matchesValues(nil), "%v of none", s)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // TestBuiltinKindsUsePlans applies an object that uses every field of its kind
-// to another one, whose lists have other items in another order.
+// to another object, whose lists have other items in another order.
 func TestBuiltinKindsUsePlans(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long, in one goroutine")

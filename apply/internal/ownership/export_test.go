@@ -45,8 +45,8 @@ func ComparePlans(s *schema.Schema, live, patch map[string]any) error {
 	return t.compareReduced(live, merged.(map[string]any))
 }
 
-// compareAdded says whether what an object has that is new is left to
-// structured-merge-diff, or found otherwise.
+// compareAdded returns an error if the plan leaves the fields of a new object to
+// structured-merge-diff, or finds other fields.
 func (t *Type) compareAdded(new map[string]any) error {
 	old := t.Zero(new["apiVersion"].(string), new["kind"])
 	want, err := t.Value(old).Compare(t.Value(new))
@@ -64,8 +64,8 @@ func (t *Type) compareAdded(new map[string]any) error {
 	return nil
 }
 
-// compareReduced says whether the comparison of what differs at all finds other
-// changes than that of the whole objects.
+// compareReduced returns an error if the comparison of only the differing parts finds
+// other changes than the comparison of the whole objects.
 func (t *Type) compareReduced(old, new map[string]any) error {
 	want, err := t.Value(old).Compare(t.Value(new))
 	if err != nil {

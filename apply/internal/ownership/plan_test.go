@@ -31,7 +31,7 @@ func FuzzPlan(f *testing.F) {
 		{`{"spec":{"set":null,"list":null,"atomic":null,"int":null}}`, `{"spec":{"set":["a"],"list":[{"k":"1"}],"atomic":{"a":{}},"int":1,"gran":{"x":{"y":1}},"map":[{"k":"1"}]}}`},
 		{`{"spec":{"any":null,"gran":null,"map":null,"set":null}}`, `{"spec":{"any":[1],"gran":{"x":{"y":1}},"map":[{"k":"1"}],"set":["a"]}}`},
 		{`{"spec":{"any":null,"gran":null,"map":null,"set":null}}`, `{"spec":{"any":{"a":{}},"gran":{},"map":[],"set":[]}}`},
-		{`{}`, `{"spec":[{}]}`}, // what does not fit is found to be so later
+		{`{}`, `{"spec":[{}]}`}, // the wrong type is found later
 		{`{"spec":{}}`, `{"spec":{"gran":[{"x":1}],"map":{"k":"1"}}}`},
 		{`{"spec":{"map":[{"k":"1","v":1},{"k":"2","v":2}]}}`, `{"spec":{"map":[{"k":"1","v":1},{"k":"2","v":3}]}}`},
 	} {
@@ -107,8 +107,8 @@ func (v *Type) sameChange(t *testing.T, old, new map[string]any) {
 	}
 }
 
-// TestLongListsBackwards: the order of a list does not matter to how much work its items are,
-// which is minutes where each moves all that came before.
+// TestLongListsBackwards checks that a list in reverse order takes as little time as a sorted
+// list. It would take minutes if each item moved all items before it.
 func TestLongListsBackwards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long, in one goroutine")

@@ -208,8 +208,8 @@ func pathsWithin(limit int, trees ...map[string]any) bool {
 	return true
 }
 
-// pathBytes subtracts from left the lengths of the paths of all values in v, whose own path
-// has at bytes. It stops when the result is negative.
+// pathBytes subtracts from left the lengths of the paths of all values in v. at is the length
+// of the path of v. It stops when the result is negative.
 func pathBytes(v any, at, left int) int {
 	left -= at
 	switch v := v.(type) {

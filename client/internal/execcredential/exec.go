@@ -1,5 +1,5 @@
-// Package execcredential gets credentials from a program: it is the client side of
-// the exec credential plugin.
+// Package execcredential is the client side of the exec credential plugin: it runs a program that
+// prints credentials.
 package execcredential
 
 import (
@@ -22,18 +22,18 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Interactive modes.
+// The values of Config.InteractiveMode.
 const (
 	Never       = "Never"       // the program gets no terminal
-	IfAvailable = "IfAvailable" // it gets one if there is one
-	Always      = "Always"      // it does not run without one
+	IfAvailable = "IfAvailable" // the program gets the terminal if there is one
+	Always      = "Always"      // without a terminal, the program is not run
 )
 
-// maxOutput bounds what a program prints, in bytes.
+// maxOutput bounds the output of a program, in bytes.
 const maxOutput = 1 << 20
 
-// Config is the exec entry of a user in a client configuration, with what the
-// program that reads it knows.
+// Config is the exec entry of a user in a kubeconfig file. The fields without JSON names are set by
+// the program that reads the file.
 type Config struct {
 	Command            string   `json:"command"`
 	APIVersion         string   `json:"apiVersion"`
@@ -43,21 +43,20 @@ type Config struct {
 	ProvideClusterInfo bool     `json:"provideClusterInfo,omitempty"`
 	InteractiveMode    string   `json:"interactiveMode,omitempty"`
 
-	// Dir is where a relative command starts: the directory of the file.
+	// Dir is the directory of the file, to which a relative Command is relative.
 	Dir string `json:"-"`
-	// Cluster is what the program learns with ProvideClusterInfo.
+	// Cluster describes the server to the program if ProvideClusterInfo is set.
 	Cluster *Cluster `json:"-"`
-	// Terminal is the standard input if it is a terminal, else nil.
+	// Terminal is the standard input if that is a terminal, and nil otherwise.
 	Terminal io.Reader `json:"-"`
-	// Stderr receives what the program says to people; nil discards it.
+	// Stderr receives the standard error of the program. nil discards it.
 	Stderr io.Writer `json:"-"`
-	// Environ is what the program's environment starts from; nil is that of
-	// this process.
+	// Environ is the environment to which Env is added. nil means the environment of this process.
 	Environ []string `json:"-"`
-	// Timeout is for one run; zero is a minute, three with a terminal.
+	// Timeout bounds a run. Zero means one minute, or three with a terminal.
 	Timeout time.Duration `json:"-"`
 
-	Now func() time.Time `json:"-"` // nil: time.Now
+	Now func() time.Time `json:"-"` // nil means time.Now
 }
 
 // EnvVar is an environment variable.
@@ -72,31 +71,31 @@ type Cluster struct {
 	TLSServerName            string `json:"tls-server-name,omitempty"`
 	InsecureSkipTLSVerify    bool   `json:"insecure-skip-tls-verify,omitempty"`
 	CertificateAuthorityData []byte `json:"certificate-authority-data,omitempty"`
-	Config                   any    `json:"config,omitempty"` // free data
+	Config                   any    `json:"config,omitempty"` // arbitrary data from the kubeconfig file
 }
 
-// Source runs the program and keeps what it gave.
+// Source runs the program and caches its credentials. It is safe for concurrent use.
 type Source struct {
 	config  Config
 	profile names.Profile
-	lock    chan struct{} // holds one token while nobody has the rest
-	now     *credential
+	lock    chan struct{} // a mutex that can be awaited with a context: holds a token while unlocked; guards current
+	current *credential   // of the last successful run
 }
 
-// credential is what one run gave.
+// credential has the credentials of a run.
 type credential struct {
 	token   string
 	cert    *tls.Certificate
-	raw     string    // the certificate and key as printed
-	expires time.Time // zero: never
+	raw     string    // certificate and key as printed
+	expires time.Time // zero if it does not expire
 }
 
-// New checks c; every fault is reported at once.
+// New returns a Source. If c is invalid, the error joins everything that is wrong with it.
 func New(c Config) (*Source, error) {
 	var errs []error
-	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf("exec: "+format, args...)) }
+	addError := func(format string, args ...any) { errs = append(errs, fmt.Errorf("exec: "+format, args...)) }
 	if c.Command == "" {
-		fault("no command")
+		addError("no command")
 	}
 	gv := meta.ParseAPIVersion(c.APIVersion)
 	s := &Source{lock: make(chan struct{}, 1)}
@@ -107,25 +106,25 @@ func New(c Config) (*Source, error) {
 		}
 	}
 	if !known {
-		fault("unknown apiVersion %q", c.APIVersion)
+		addError("unknown apiVersion %q", c.APIVersion)
 	}
 	switch c.InteractiveMode {
 	case Never, IfAvailable, Always:
 	case "":
 		if gv.Version == "v1" {
-			fault("interactiveMode is required in v1")
+			addError("interactiveMode is required in v1")
 		}
 		c.InteractiveMode = IfAvailable
 	default:
-		fault("unknown interactiveMode %q", c.InteractiveMode)
+		addError("unknown interactiveMode %q", c.InteractiveMode)
 	}
 	for _, e := range c.Env {
 		if e.Name == "" || strings.ContainsAny(e.Name+e.Value, "\x00") || strings.Contains(e.Name, "=") {
-			fault("bad name %q of a variable", e.Name)
+			addError("invalid environment variable %q", e.Name)
 		}
 	}
 	if c.ProvideClusterInfo && c.Cluster == nil {
-		fault("provideClusterInfo without a cluster")
+		addError("provideClusterInfo without a cluster")
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -147,8 +146,8 @@ func New(c Config) (*Source, error) {
 	return s, nil
 }
 
-// credentials returns what is good now, running the program if nothing is. One
-// run serves all who wait.
+// credentials returns valid credentials. It runs the program if there are none. Concurrent callers
+// wait for the same run.
 func (s *Source) credentials(ctx context.Context) (*credential, error) {
 	select {
 	case <-s.lock:
@@ -156,22 +155,22 @@ func (s *Source) credentials(ctx context.Context) (*credential, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { s.lock <- struct{}{} }()
-	if s.now != nil && (s.now.expires.IsZero() || s.config.Now().Before(s.now.expires)) {
-		return s.now, nil
+	if s.current != nil && (s.current.expires.IsZero() || s.config.Now().Before(s.current.expires)) {
+		return s.current, nil
 	}
 	c, err := s.run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if s.now != nil && s.now.cert != nil && s.now.raw == c.raw {
-		c.cert = s.now.cert // the same: connections stay
+	if s.current != nil && s.current.cert != nil && s.current.raw == c.raw {
+		c.cert = s.current.cert // unchanged: keep the connections made with it
 	}
-	s.now = c
+	s.current = c
 	return c, nil
 }
 
-// reject makes the next request run the program again, unless somebody else has
-// since c was given.
+// reject makes the next call of credentials run the program, unless it has run since c was
+// returned.
 func (s *Source) reject(ctx context.Context, c *credential) {
 	select {
 	case <-s.lock:
@@ -179,14 +178,14 @@ func (s *Source) reject(ctx context.Context, c *credential) {
 		return
 	}
 	defer func() { s.lock <- struct{}{} }()
-	if s.now == c {
+	if s.current == c {
 		old := *c
 		old.expires = s.config.Now()
-		s.now = &old
+		s.current = &old
 	}
 }
 
-// wire is an ExecCredential.
+// wire is the JSON of an ExecCredential.
 type wire struct {
 	Kind       string  `json:"kind"`
 	APIVersion string  `json:"apiVersion"`
@@ -206,12 +205,13 @@ type status struct {
 	ClientKeyData         string     `json:"clientKeyData,omitempty"`
 }
 
+// run runs the program and parses its output. s.lock must be held.
 func (s *Source) run(ctx context.Context) (*credential, error) {
 	c := &s.config
 	in := wire{Kind: "ExecCredential", APIVersion: c.APIVersion}
 	in.Spec.Interactive = c.Terminal != nil && c.InteractiveMode != Never
 	if c.InteractiveMode == Always && c.Terminal == nil {
-		return nil, fmt.Errorf("exec: %s needs a terminal and there is none", c.Command)
+		return nil, fmt.Errorf("exec: %s requires a terminal, but there is none", c.Command)
 	}
 	if c.ProvideClusterInfo {
 		in.Spec.Cluster = c.Cluster
@@ -246,7 +246,8 @@ func (s *Source) run(ctx context.Context) (*credential, error) {
 	return parse(out.kept.Bytes(), c.APIVersion)
 }
 
-// explain adds where to get a program that is missing.
+// explain wraps an error of running the program. If the program is missing, it adds the install
+// hint.
 func (c *Config) explain(err error) error {
 	if !errors.Is(err, exec.ErrNotFound) && !isMissing(err) {
 		return fmt.Errorf("exec: %s: %w", c.Command, err)
@@ -257,7 +258,7 @@ func (c *Config) explain(err error) error {
 	return fmt.Errorf("exec: %s is not installed: %w\n\n%s", c.Command, err, c.InstallHint)
 }
 
-// boundedBuffer keeps what fits and swallows the rest.
+// boundedBuffer keeps up to maxOutput bytes and discards the rest.
 type boundedBuffer struct {
 	kept bytes.Buffer
 	full bool
@@ -272,24 +273,25 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 	return b.kept.Write(p)
 }
 
-// parse reads what a program printed.
+// parse parses the output of a program. Its errors do not quote the output, which may contain
+// secrets.
 func parse(data []byte, version string) (*credential, error) {
 	var out wire
 	if err := json.Unmarshal(data, &out); err != nil {
-		return nil, errors.New("exec: what the program printed is no ExecCredential")
+		return nil, errors.New("exec: the output of the program is not an ExecCredential")
 	}
 	st := out.Status
 	switch {
 	case out.APIVersion != version || out.Kind != "ExecCredential":
-		return nil, fmt.Errorf("exec: the program printed %q, Kind=%q instead of %q", out.APIVersion, out.Kind, version)
+		return nil, fmt.Errorf("exec: the program printed apiVersion %q, kind %q, instead of apiVersion %q", out.APIVersion, out.Kind, version)
 	case st == nil:
 		return nil, errors.New("exec: the program printed no status")
 	case st.Token == "" && st.ClientCertificateData == "" && st.ClientKeyData == "":
-		return nil, errors.New("exec: the program gave neither a token nor a certificate")
+		return nil, errors.New("exec: the program printed neither a token nor a certificate")
 	case (st.ClientCertificateData == "") != (st.ClientKeyData == ""):
-		return nil, errors.New("exec: the program gave a certificate without its key or a key without its certificate")
+		return nil, errors.New("exec: the program printed a certificate without its key or a key without its certificate")
 	case strings.ContainsAny(st.Token, "\r\n\x00"):
-		return nil, errors.New("exec: the token does not fit into a header")
+		return nil, errors.New("exec: the token has characters that a header cannot have")
 	}
 	c := &credential{token: st.Token}
 	if st.ExpirationTimestamp != nil {
@@ -298,7 +300,7 @@ func parse(data []byte, version string) (*credential, error) {
 	if st.ClientCertificateData != "" {
 		pair, err := pki.ParseKeyPair([]byte(st.ClientCertificateData), []byte(st.ClientKeyData))
 		if err != nil {
-			return nil, errors.New("exec: the certificate and its key do not fit or cannot be read")
+			return nil, errors.New("exec: the certificate and key are invalid or do not match")
 		}
 		c.cert, c.raw = &pair, st.ClientCertificateData+"\n"+st.ClientKeyData
 	}

@@ -28,8 +28,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is the plugin: it counts its runs in a file of its directory, keeps what
-// it was told and prints the answer that lies there.
+// script is the plugin. It counts its runs in a file of its directory, records its input there, and
+// prints the file answer.
 const script = `
 printf x >> "$PLUGIN_DIR/runs"
 printf '%s%s' "$KUBERNETES_EXEC_INFO" "$ORCH_EXEC_INFO" > "$PLUGIN_DIR/info"
@@ -76,7 +76,8 @@ func (p *plugin) config(change func(*execcredential.Config)) execcredential.Conf
 	return c
 }
 
-// client returns a client of a server that tells who came.
+// client returns a client of a server that responds with the credentials and the address of the
+// request.
 func (p *plugin) client(change func(*execcredential.Config)) *client {
 	c := &client{T: p.T, code: 200}
 	c.server = httptest.NewUnstartedServer(c)
@@ -101,11 +102,11 @@ type client struct {
 
 func (c *client) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(c.code)
-	who := ""
+	name := ""
 	if len(r.TLS.PeerCertificates) > 0 {
-		who = r.TLS.PeerCertificates[0].Subject.CommonName
+		name = r.TLS.PeerCertificates[0].Subject.CommonName
 	}
-	fmt.Fprintf(w, "%s|%s|%s", r.Header.Get("Authorization"), who, r.RemoteAddr)
+	fmt.Fprintf(w, "%s|%s|%s", r.Header.Get("Authorization"), name, r.RemoteAddr)
 }
 
 func (c *client) get() (auth, cert, from string) {
@@ -118,7 +119,7 @@ func (c *client) get() (auth, cert, from string) {
 	return parts[0], parts[1], parts[2]
 }
 
-func TestToken(t *testing.T) {
+func TestTokenIsCachedUntil401(t *testing.T) {
 	p := newPlugin(t)
 	p.answer("v1", map[string]any{"token": "abc"})
 	var stderr bytes.Buffer
@@ -130,7 +131,7 @@ func TestToken(t *testing.T) {
 		auth, _, _ := c.get()
 		assert.Equal(t, "Bearer abc", auth)
 	}
-	assert.Equal(t, 1, p.runs(), "without an expiry kept until a 401")
+	assert.Equal(t, 1, p.runs(), "without an expiry the token is kept until a 401")
 	assert.Equal(t, "get it!", p.file("args"))
 	assert.Equal(t, "talking", stderr.String())
 	assert.JSONEq(t, `{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}`, p.file("info"))
@@ -154,7 +155,7 @@ func TestToken(t *testing.T) {
 	assert.Contains(t, string(data), "Bearer mine|")
 }
 
-func TestExpiry(t *testing.T) {
+func TestExpiredTokenIsRenewed(t *testing.T) {
 	p := newPlugin(t)
 	p.answer("v1", map[string]any{"token": "abc", "expirationTimestamp": p.now.Add(time.Minute).UTC().Format(time.RFC3339)})
 	c := p.client(nil)
@@ -179,14 +180,14 @@ func TestCertificate(t *testing.T) {
 	_, cert, first := c.get()
 	assert.Equal(t, "alice", cert)
 	_, _, second := c.get()
-	assert.Equal(t, first, second, "one connection")
+	assert.Equal(t, first, second, "requests share a connection")
 
 	c.code = 401
 	c.get()
 	c.code = 200
 	_, cert, third := c.get()
 	assert.Equal(t, "alice", cert)
-	assert.Equal(t, first, third, "the program ran again and gave the same")
+	assert.Equal(t, first, third, "the program ran again and printed the same certificate")
 	assert.Equal(t, 2, p.runs())
 
 	give("bob")
@@ -198,7 +199,7 @@ func TestCertificate(t *testing.T) {
 	assert.NotEqual(t, first, fourth, "a new handshake")
 }
 
-func TestConcurrent(t *testing.T) {
+func TestConcurrentRequestsShareRun(t *testing.T) {
 	p := newPlugin(t)
 	p.answer("v1", map[string]any{"token": "abc"})
 	c := p.client(nil)
@@ -207,7 +208,7 @@ func TestConcurrent(t *testing.T) {
 		wg.Go(func() { c.get() })
 	}
 	wg.Wait()
-	assert.Equal(t, 1, p.runs(), "one run for all")
+	assert.Equal(t, 1, p.runs(), "concurrent requests share a run")
 }
 
 func TestInteractive(t *testing.T) {
@@ -265,26 +266,26 @@ func TestClusterInfo(t *testing.T) {
 	}
 }
 
-func TestBadAnswers(t *testing.T) {
+func TestInvalidOutputFails(t *testing.T) {
 	ca := testcerts.New(t, "clients", nil)
 	cert, key := testcerts.Encode(t, ca.Issue(t, pkix.Name{CommonName: "a"}, x509.ExtKeyUsageClientAuth, time.Hour))
 	_, other := testcerts.Encode(t, ca.Issue(t, pkix.Name{CommonName: "b"}, x509.ExtKeyUsageClientAuth, time.Hour))
 	v1 := `{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",`
 	quote := func(b []byte) string { s, _ := json.Marshal(string(b)); return string(s) }
 	for in, want := range map[string]string{
-		``:                               "no ExecCredential",
-		`token`:                          "no ExecCredential",
-		v1 + `"status":{"token":"a"}} x`: "no ExecCredential",
+		``:                               "not an ExecCredential",
+		`token`:                          "not an ExecCredential",
+		v1 + `"status":{"token":"a"}} x`: "not an ExecCredential",
 		`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"a"}}`: "instead of",
 		`{"kind":"Pod","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a"}}`:                 "instead of",
 		v1 + `"spec":{}}`:   "no status",
 		v1 + `"status":{}}`: "neither",
-		v1 + `"status":{"token":"a","expirationTimestamp":"soon"}}`:                                         "no ExecCredential",
-		v1 + `"status":{"token":"a\nb"}}`:                                                                   "header",
+		v1 + `"status":{"token":"a","expirationTimestamp":"soon"}}`:                                         "not an ExecCredential",
+		v1 + `"status":{"token":"a\nb"}}`:                                                                   "a header cannot have",
 		v1 + `"status":{"clientCertificateData":` + quote(cert) + `}}`:                                      "without its key",
 		v1 + `"status":{"token":"a","clientKeyData":` + quote(key) + `}}`:                                   "without its",
-		v1 + `"status":{"clientCertificateData":"x","clientKeyData":"y"}}`:                                  "do not fit",
-		v1 + `"status":{"clientCertificateData":` + quote(cert) + `,"clientKeyData":` + quote(other) + `}}`: "do not fit",
+		v1 + `"status":{"clientCertificateData":"x","clientKeyData":"y"}}`:                                  "do not match",
+		v1 + `"status":{"clientCertificateData":` + quote(cert) + `,"clientKeyData":` + quote(other) + `}}`: "do not match",
 		v1 + `"status":{"token":"` + strings.Repeat("a", 2<<20) + `"}}`:                                     "more than",
 	} {
 		p := newPlugin(t)
@@ -296,14 +297,14 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestFailedRuns(t *testing.T) {
 	p := newPlugin(t)
 	c := p.client(nil)
 	_, err := c.http.Get(c.server.URL)
 	assert.ErrorContains(t, err, "exit status 3")
 	_, err = c.http.Get(c.server.URL)
 	assert.Error(t, err)
-	assert.Equal(t, 2, p.runs(), "a failure is not kept")
+	assert.Equal(t, 2, p.runs(), "a failure is not cached")
 
 	for _, command := range []string{"no-such-program-anywhere", "./no-such-program"} {
 		c = p.client(func(c *execcredential.Config) {
@@ -336,10 +337,10 @@ func TestRelativeCommand(t *testing.T) {
 	assert.Equal(t, "Bearer abc", auth)
 }
 
-func TestNewFaults(t *testing.T) {
+func TestNewReportsAllErrors(t *testing.T) {
 	_, err := execcredential.New(execcredential.Config{APIVersion: "client.authentication.k8s.io/v1alpha1", InteractiveMode: "Sometimes",
 		Env: []execcredential.EnvVar{{Name: "A=B"}}, ProvideClusterInfo: true})
-	for _, part := range []string{"no command", "unknown apiVersion", "unknown interactiveMode", "bad name", "without a cluster"} {
+	for _, part := range []string{"no command", "unknown apiVersion", "unknown interactiveMode", "invalid environment variable", "without a cluster"} {
 		assert.ErrorContains(t, err, part)
 	}
 	_, err = execcredential.New(execcredential.Config{Command: "x", APIVersion: "client.authentication.k8s.io/v1"})

@@ -12,15 +12,14 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// step is one request and what comes of it.
+// step is a request and the expected answer.
 type step struct {
 	as, do, body string
 	code         int
-	want         string // fields and values of the answer: "a.b=c d=e"; of a Status also causes=FIELD,FIELD
+	want         string // expected fields of the answer: "a.b=c d=e"; for a Status also causes=FIELD,FIELD
 }
 
-// play makes requests, one after the other. The group of a body without
-// apiVersion is that of its path.
+// play makes the requests in order. The group of a body without apiVersion is that of its path.
 func play(t *testing.T, address string, steps []step) {
 	for _, s := range steps {
 		method, path, _ := strings.Cut(s.do, " ")
@@ -36,13 +35,13 @@ func play(t *testing.T, address string, steps []step) {
 		require.Equal(t, s.code, code, "%s %s: %v", s.do, s.body, answer)
 		for _, w := range strings.Fields(s.want) {
 			field, want, _ := strings.Cut(w, "=")
-			assert.Equal(t, want, shown(answer, field), "%s %s: %s of %v", s.do, s.body, field, answer)
+			assert.Equal(t, want, fieldText(answer, field), "%s %s: %s of %v", s.do, s.body, field, answer)
 		}
 	}
 }
 
-// shown is a field of an answer as text.
-func shown(answer map[string]any, field string) string {
+// fieldText returns a field of an answer as text.
+func fieldText(answer map[string]any, field string) string {
 	o := meta.NewObject(answer)
 	if field == "causes" {
 		var fields []string
@@ -66,14 +65,15 @@ func shown(answer map[string]any, field string) string {
 	return fmt.Sprint(v)
 }
 
-// users are the tokens of the tests: NAME-token for admin, alice, carol.
+// users writes a token file with the tokens NAME-token for admin, alice and carol, and returns its
+// path.
 func users(t *testing.T) string {
 	return files{t, t.TempDir()}.put("users.csv", "admin-token,admin,1,system:masters\nalice-token,alice,2,devs\ncarol-token,carol,4\n")
 }
 
-// TestReviews: the kinds that are asked and not kept.
+// TestReviews: review kinds are answered and not stored.
 func TestReviews(t *testing.T) {
-	address := running(t, "--token-auth-file", users(t))
+	address := startServer(t, "--token-auth-file", users(t))
 	const (
 		authn = "/apis/authentication.k8s.io/v1/"
 		authz = "/apis/authorization.k8s.io/v1/"
@@ -103,10 +103,10 @@ func TestReviews(t *testing.T) {
 	})
 }
 
-// TestNothingOutside: who may do everything in one namespace does nothing
-// outside of it, however the path is written.
-func TestNothingOutside(t *testing.T) {
-	address := running(t, "--token-auth-file", users(t))
+// TestNamespaceAdminHasNoAccessOutside: a user with all rights in one namespace has none outside it,
+// however the path is written.
+func TestNamespaceAdminHasNoAccessOutside(t *testing.T) {
+	address := startServer(t, "--token-auth-file", users(t))
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 	play(t, address, []step{
 		{"admin", "POST /api/v1/namespaces", `{"metadata":{"name":"victim"}}`, 201, ""},
@@ -139,9 +139,9 @@ func TestNothingOutside(t *testing.T) {
 	})
 }
 
-// TestMethodsAreNoVerbs: only the methods of HTTP are verbs of the API.
-func TestMethodsAreNoVerbs(t *testing.T) {
-	address := running(t, "--token-auth-file", users(t))
+// TestVerbsAreNotHTTPMethods: the verbs of the API are not accepted as HTTP methods.
+func TestVerbsAreNotHTTPMethods(t *testing.T) {
+	address := startServer(t, "--token-auth-file", users(t))
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/"
 	play(t, address, []step{
 		{"admin", "POST /api/v1/namespaces/default/secrets", `{"metadata":{"name":"x"}}`, 201, ""},

@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// admissionFlags choose the admission plugins by name, and configure them.
+// admissionFlags select admission plugins by name and configure them.
 type admissionFlags struct {
 	enable, disable list
 	configFile      string
@@ -29,37 +29,37 @@ func (f *admissionFlags) define(set *flag.FlagSet) {
 			on = append(on, p.Name)
 		}
 	}
-	set.Var(&f.enable, "enable-admission-plugins", fmt.Sprintf("admission plugins to run besides those that run by default, in any order: %s", among(off)))
-	set.Var(&f.disable, "disable-admission-plugins", fmt.Sprintf("admission plugins not to run, in any order, of those that run by default: %s", among(on)))
-	set.Int64Var(&f.tolerate.NotReady, "default-not-ready-toleration-seconds", 300, "how long pods that say nothing of it stay on a node that is not ready")
-	set.Int64Var(&f.tolerate.Unreachable, "default-unreachable-toleration-seconds", 300, "how long pods that say nothing of it stay on a node that cannot be reached")
-	set.StringVar(&f.configFile, "admission-control-config-file", "", "configuration of admission plugins, a file of kind AdmissionConfiguration")
+	set.Var(&f.enable, "enable-admission-plugins", fmt.Sprintf("admission plugins to enable in addition to the default ones, in any order: %s", listOrNone(off)))
+	set.Var(&f.disable, "disable-admission-plugins", fmt.Sprintf("default admission plugins to disable, in any order: %s", listOrNone(on)))
+	set.Int64Var(&f.tolerate.NotReady, "default-not-ready-toleration-seconds", 300, "seconds that pods without an own toleration stay on a node that is not ready")
+	set.Int64Var(&f.tolerate.Unreachable, "default-unreachable-toleration-seconds", 300, "seconds that pods without an own toleration stay on a node that is unreachable")
+	set.StringVar(&f.configFile, "admission-control-config-file", "", "file with the configuration of admission plugins, of kind AdmissionConfiguration")
 }
 
-// leaveOut takes plugins from what is enabled and disabled, and returns what it took, as
-// flags without their dashes.
-func (f *admissionFlags) leaveOut(absent []string) (taken []string) {
+// dropPlugins removes plugins from the enabled and disabled ones, and returns the removed settings as
+// flags without dashes.
+func (f *admissionFlags) dropPlugins(missing []string) (dropped []string) {
 	for flag, names := range map[string]*list{"enable": &f.enable, "disable": &f.disable} {
 		*names = slices.DeleteFunc(*names, func(name string) bool {
-			if !slices.Contains(absent, name) {
+			if !slices.Contains(missing, name) {
 				return false
 			}
-			taken = append(taken, flag+"-admission-plugins="+name)
+			dropped = append(dropped, flag+"-admission-plugins="+name)
 			return true
 		})
 	}
-	slices.Sort(taken)
-	return slices.Compact(taken)
+	slices.Sort(dropped)
+	return slices.Compact(dropped)
 }
 
-func among(names []string) string {
+func listOrNone(names []string) string {
 	if len(names) == 0 {
-		return "there are none"
+		return "none"
 	}
 	return strings.Join(names, ", ")
 }
 
-// configure chooses and configures the plugins of a server whose own ones are there.
+// configure selects and configures the plugins. It must be called after b.Admission is complete.
 func (f *admissionFlags) configure(b *server.Builder) error {
 	config := map[string]any{}
 	if f.configFile != "" {
@@ -73,12 +73,12 @@ func (f *admissionFlags) configure(b *server.Builder) error {
 		}
 	}
 	const tolerations = "DefaultTolerationSeconds"
-	if _, said := config[tolerations]; !said && !slices.Contains(f.disable, tolerations) {
+	if _, set := config[tolerations]; !set && !slices.Contains(f.disable, tolerations) {
 		config[tolerations] = f.tolerate
 	}
-	// This server knows no cloud, and so no labels of volumes.
+	// This server has no cloud provider, so it knows no labels of volumes.
 	const labels = "PersistentVolumeLabel"
-	if _, said := config[labels]; !said && slices.Contains(f.enable, labels) {
+	if _, set := config[labels]; !set && slices.Contains(f.enable, labels) {
 		config[labels] = plugins.VolumeLabels(func(context.Context, *meta.Object) (map[string]string, error) { return nil, nil })
 	}
 	b.AdmissionOptions = admission.Options{Enable: f.enable, Disable: f.disable, Config: config}

@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// auditFlags say what is recorded of requests and where.
+// auditFlags configure the audit policy and the audit sinks.
 type auditFlags struct {
 	policyFile  string
 	logPath     string
@@ -23,19 +23,20 @@ type auditFlags struct {
 }
 
 func (f *auditFlags) define(set *flag.FlagSet) {
-	set.StringVar(&f.policyFile, "audit-policy-file", "", "policy of what is recorded")
-	set.StringVar(&f.logPath, "audit-log-path", "", "file that records are appended to; - is the standard output")
-	set.IntVar(&f.maxSize, "audit-log-maxsize", 0, "megabytes after which the file gives way to a new one")
-	set.IntVar(&f.maxBackups, "audit-log-maxbackup", 0, "how many old files stay; 0 is all")
-	set.IntVar(&f.maxAge, "audit-log-maxage", 0, "days that old files stay; 0 is for ever")
-	set.StringVar(&f.webhookFile, "audit-webhook-config-file", "", "client configuration of the server that gets the records")
+	set.StringVar(&f.policyFile, "audit-policy-file", "", "file with the audit policy")
+	set.StringVar(&f.logPath, "audit-log-path", "", "file to which audit records are appended; - is the standard output")
+	set.IntVar(&f.maxSize, "audit-log-maxsize", 0, "size in megabytes at which the audit log is rotated")
+	set.IntVar(&f.maxBackups, "audit-log-maxbackup", 0, "number of rotated audit logs to keep; 0 keeps all")
+	set.IntVar(&f.maxAge, "audit-log-maxage", 0, "days to keep rotated audit logs; 0 keeps them forever")
+	set.StringVar(&f.webhookFile, "audit-webhook-config-file", "", "client configuration (kubeconfig) for the webhook that receives audit records")
 }
 
-// auditPatience is how long a server that ends waits for its audit log and its audit webhook.
-const auditPatience = 10 * time.Second
+// auditPatience limits how long a stopping server waits for its audit log and webhook.
+const auditTimeout = 10 * time.Second
 
-// record adds the configured audit to a Builder. close writes the queued records and gives up after within.
-func (f *flags) record(b *server.Builder, within time.Duration) (close func(), err error) {
+// record configures auditing in b. The caller must call close after the server has stopped; it writes
+// the queued records, for up to the given time.
+func (f *flags) configureAudit(b *server.Builder, within time.Duration) (close func(), err error) {
 	a := &f.audit
 	none := func() {}
 	if a.policyFile == "" {
@@ -81,8 +82,8 @@ func (f *flags) record(b *server.Builder, within time.Duration) (close func(), e
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
-		if err := log.Close(ctx); err != nil { // no reason to say that the server did not end in order
-			b.Logger.Error("audit records are lost at the end of the server", "lost", log.Dropped(), "err", err)
+		if err := log.Close(ctx); err != nil { // lost records do not make the shutdown fail
+			b.Logger.Error("audit records are lost at shutdown", "lost", log.Dropped(), "err", err)
 		}
 	}, nil
 }

@@ -16,17 +16,16 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/auth/oidc"
-	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/auth/tokenfile"
-	"orch.io/controlplane/auth/tokenwebhook"
+	"orch.io/controlplane/auth/webhook"
 	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/serving"
 )
 
-// authnFlags say how callers prove who they are.
+// authnFlags configure authentication.
 type authnFlags struct {
 	tokenAuthFile string
 	clientCAFile  string
@@ -59,49 +58,48 @@ type authnFlags struct {
 }
 
 func (f *authnFlags) define(set *flag.FlagSet) {
-	set.StringVar(&f.tokenAuthFile, "token-auth-file", "", "CSV file of bearer tokens: token, user, uid, groups")
-	set.StringVar(&f.clientCAFile, "client-ca-file", "", "authorities of client certificates, PEM")
-	set.BoolVar(&f.anonymous, "anonymous-auth", true, "let callers without credentials in as system:anonymous")
-	set.BoolVar(&f.bootstrap, "enable-bootstrap-token-auth", false, "accept the tokens of bootstrap secrets")
-	set.Var(&f.audiences, "api-audiences", "names of this API as an audience of tokens (default: the issuers)")
+	set.StringVar(&f.tokenAuthFile, "token-auth-file", "", "CSV file of bearer tokens, with the columns token, user, uid, groups")
+	set.StringVar(&f.clientCAFile, "client-ca-file", "", "certificate authorities of client certificates, PEM")
+	set.BoolVar(&f.anonymous, "anonymous-auth", true, "accept requests without credentials, as the user system:anonymous")
+	set.BoolVar(&f.bootstrap, "enable-bootstrap-token-auth", false, "accept bootstrap tokens from secrets in kube-system")
+	set.Var(&f.audiences, "api-audiences", "audiences of tokens for this API (default: the issuers)")
 
 	a := &f.accounts
-	set.Var(&a.keyFiles, "service-account-key-file", "keys that verify tokens of service accounts, PEM; repeatable (default: the server's key)")
-	set.StringVar(&a.signingFile, "service-account-signing-key-file", "", "key that signs tokens of service accounts, PEM (default: the first private key of --service-account-key-file)")
-	set.StringVar(&a.signingFile, "service-account-private-key-file", "", "the same as --service-account-signing-key-file")
-	set.Var(&a.issuers, "service-account-issuer", "name of the issuer of tokens; repeatable, the first issues")
-	set.BoolVar(&a.lookup, "service-account-lookup", true, "look up that the account, secret and pod of a token are still there")
-	set.StringVar(&a.jwksURI, "service-account-jwks-uri", "", "address of the keys in the issuer's discovery document")
-	set.DurationVar(&a.maxExpiration, "service-account-max-token-expiration", 0, "longest life of a token; 0 is as asked")
+	set.Var(&a.keyFiles, "service-account-key-file", "file with keys that verify service account tokens, PEM; repeatable (default: the key of the server)")
+	set.StringVar(&a.signingFile, "service-account-signing-key-file", "", "file with the key that signs service account tokens, PEM (default: the first private key of --service-account-key-file)")
+	set.StringVar(&a.signingFile, "service-account-private-key-file", "", "alias of --service-account-signing-key-file")
+	set.Var(&a.issuers, "service-account-issuer", "issuer of service account tokens; repeatable, the first one is used in new tokens")
+	set.BoolVar(&a.lookup, "service-account-lookup", true, "reject tokens whose account, secret or pod no longer exists")
+	set.StringVar(&a.jwksURI, "service-account-jwks-uri", "", "URL of the keys in the discovery document of the issuer")
+	set.DurationVar(&a.maxExpiration, "service-account-max-token-expiration", 0, "maximum lifetime of a token; 0 is no limit")
 
 	o := &f.oidc
-	set.StringVar(&o.IssuerURL, "oidc-issuer-url", "", "https address of the OpenID Connect issuer")
-	set.StringVar(&o.ClientID, "oidc-client-id", "", "audience that id tokens must be for")
-	set.StringVar(&o.UsernameClaim, "oidc-username-claim", "sub", "claim that is the user name")
-	set.StringVar(&o.UsernamePrefix, "oidc-username-prefix", "", "prefix of user names; - is none (default: the issuer and #, none for email)")
-	set.StringVar(&o.GroupsClaim, "oidc-groups-claim", "", "claim that is the groups")
+	set.StringVar(&o.IssuerURL, "oidc-issuer-url", "", "HTTPS URL of the OpenID Connect issuer")
+	set.StringVar(&o.ClientID, "oidc-client-id", "", "required audience of ID tokens")
+	set.StringVar(&o.UsernameClaim, "oidc-username-claim", "sub", "claim with the user name")
+	set.StringVar(&o.UsernamePrefix, "oidc-username-prefix", "", "prefix of user names; - for none (default: the issuer and #; none for the claim email)")
+	set.StringVar(&o.GroupsClaim, "oidc-groups-claim", "", "claim with the groups")
 	set.StringVar(&o.GroupsPrefix, "oidc-groups-prefix", "", "prefix of groups")
-	set.Var(&o.required, "oidc-required-claim", "key=value that must be in the token; repeatable")
-	set.Var(&o.algs, "oidc-signing-algs", "algorithms that may sign (default: RS256)")
-	set.StringVar(&o.caFile, "oidc-ca-file", "", "authorities of the issuer's web certificate, PEM (default: the host's)")
+	set.Var(&o.required, "oidc-required-claim", "required claim of tokens, as key=value; repeatable")
+	set.Var(&o.algs, "oidc-signing-algs", "accepted signature algorithms (default: RS256)")
+	set.StringVar(&o.caFile, "oidc-ca-file", "", "certificate authorities of the issuer, PEM (default: those of the host)")
 
-	set.StringVar(&f.webhook.file, "authentication-token-webhook-config-file", "", "client configuration of the server that reviews tokens")
+	set.StringVar(&f.webhook.file, "authentication-token-webhook-config-file", "", "client configuration (kubeconfig) for the webhook that authenticates tokens")
 	set.StringVar(&f.webhook.version, "authentication-token-webhook-version", "v1", "version of TokenReview to send: v1 or v1beta1")
-	set.DurationVar(&f.webhook.ttl, "authentication-token-webhook-cache-ttl", 2*time.Minute, "how long its answers are kept")
+	set.DurationVar(&f.webhook.ttl, "authentication-token-webhook-cache-ttl", 2*time.Minute, "how long answers of the webhook are cached")
 
 	p := &f.proxy
-	set.StringVar(&p.caFile, "requestheader-client-ca-file", "", "authorities of the authenticating proxy's certificate, PEM")
-	set.Var(&p.allowed, "requestheader-allowed-names", "common names that the proxy may have (default: any)")
-	set.Var(&p.users, "requestheader-username-headers", "headers with the user name, the first with a value counts")
-	set.Var(&p.uids, "requestheader-uid-headers", "headers with the user's uid")
-	set.Var(&p.groups, "requestheader-group-headers", "headers with groups")
-	set.StringVar(&p.certFile, "proxy-client-cert-file", "", "certificate by which servers that APIServices name know this one, PEM; a change counts from the next request on")
-	set.StringVar(&p.keyFile, "proxy-client-key-file", "", "its key, PEM")
-	set.Var(&p.extras, "requestheader-extra-headers-prefix", "prefixes of headers with extras")
+	set.StringVar(&p.caFile, "requestheader-client-ca-file", "", "certificate authorities of the authenticating proxy, PEM")
+	set.Var(&p.allowed, "requestheader-allowed-names", "accepted common names of the proxy (default: any)")
+	set.Var(&p.users, "requestheader-username-headers", "headers with the user name; the first header with a value is used")
+	set.Var(&p.uids, "requestheader-uid-headers", "headers with the UID of the user")
+	set.Var(&p.groups, "requestheader-group-headers", "headers with the groups of the user")
+	set.StringVar(&p.certFile, "proxy-client-cert-file", "", "client certificate for requests to extension API servers (APIServices), PEM; a replaced file is used from the next request on")
+	set.StringVar(&p.keyFile, "proxy-client-key-file", "", "key of --proxy-client-cert-file, PEM")
+	set.Var(&p.extras, "requestheader-extra-headers-prefix", "prefixes of headers with extra values of the user")
 }
 
-// authenticate fills in how callers prove who they are. close ends what was
-// opened.
+// authenticate configures authentication in b and c. The caller must call close, also after an error.
 func (f *flags) authenticate(b *server.Builder, id *identity, c *access.Config) (close func(), err error) {
 	var closers []func()
 	close = func() {
@@ -129,7 +127,7 @@ func (f *flags) authenticate(b *server.Builder, id *identity, c *access.Config) 
 			return close, err
 		}
 		if a.proxy.caFile == a.clientCAFile && len(a.proxy.allowed) == 0 {
-			b.Logger.Warn("--requestheader-client-ca-file is --client-ca-file: without --requestheader-allowed-names every client certificate may name any user")
+			b.Logger.Warn("--requestheader-client-ca-file is --client-ca-file: without --requestheader-allowed-names, every client certificate can impersonate any user")
 		}
 	}
 	if a.oidc.IssuerURL != "" {
@@ -149,7 +147,7 @@ func (f *flags) authenticate(b *server.Builder, id *identity, c *access.Config) 
 	return close, nil
 }
 
-// serviceAccounts sets up the tokens of service accounts.
+// serviceAccounts returns the issuer and verifier of service account tokens.
 func (f *flags) serviceAccounts(b *server.Builder) (*serviceaccount.Tokens, error) {
 	a := &f.authn.accounts
 	keys, err := f.accountKeys()
@@ -162,8 +160,8 @@ func (f *flags) serviceAccounts(b *server.Builder) (*serviceaccount.Tokens, erro
 	})
 }
 
-// accountKeys returns the keys of the files, the signing one first; without
-// files the server's own or one that is kept in the data directory.
+// accountKeys returns the keys of service account tokens, the signing key first. Without key files it
+// returns the TLS key of the server, or else a generated key, which is kept in the data directory.
 func (f *flags) accountKeys() ([]serviceaccount.Key, error) {
 	a := &f.authn.accounts
 	var files []string
@@ -177,7 +175,7 @@ func (f *flags) accountKeys() ([]serviceaccount.Key, error) {
 	if len(files) > 0 {
 		keys, err := serviceaccount.LoadKeys(files...)
 		if err == nil && a.signingFile != "" && !keys[0].Private() {
-			err = fmt.Errorf("--service-account-signing-key-file: %s holds no private key", a.signingFile)
+			err = fmt.Errorf("--service-account-signing-key-file: no private key in %s", a.signingFile)
 		}
 		return keys, err
 	}
@@ -198,17 +196,18 @@ func (f *authnFlags) proxyMethod() (auth.Authenticator, error) {
 		return nil, err
 	}
 	p := &f.proxy
-	return requestheader.New(requestheader.Config{Roots: roots, AllowedNames: p.allowed, UserHeaders: p.users,
+	return clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: roots, AllowedNames: p.allowed, UserHeaders: p.users,
 		UIDHeaders: p.uids, GroupHeaders: p.groups, ExtraPrefixes: p.extras})
 }
 
-// proxyCertificate sets what servers that APIServices name know this one by.
+// proxyCertificate sets the client certificate for requests to extension API servers. The files are
+// read again for each request, so they can be replaced.
 func (f *authnFlags) proxyCertificate(b *server.Builder) error {
 	p := &f.proxy
 	if p.certFile == "" {
 		return nil
 	}
-	var mu sync.Mutex // guards the rest
+	var mu sync.Mutex // guards cert, key and pair
 	var cert, key []byte
 	var pair *tls.Certificate
 	read := func() error {
@@ -229,7 +228,7 @@ func (f *authnFlags) proxyCertificate(b *server.Builder) error {
 	load := func() (*tls.Certificate, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if err := read(); err != nil && pair == nil { // else one of the files is replaced just now
+		if err := read(); err != nil && pair == nil { // otherwise keep the previous pair: the files may be in the middle of a replacement
 			return nil, fmt.Errorf("--proxy-client-cert-file and --proxy-client-key-file: %w", err)
 		}
 		return pair, nil
@@ -251,7 +250,7 @@ func (f *authnFlags) oidcMethod() (*oidc.Authenticator, error) {
 	return oidc.New(c)
 }
 
-func (f *authnFlags) webhookMethod(p names.Profile, audiences []string) (*tokenwebhook.Authenticator, error) {
+func (f *authnFlags) webhookMethod(p names.Profile, audiences []string) (*webhook.Authenticator, error) {
 	c, err := kubeconfig.Load(f.webhook.file)
 	if err != nil {
 		return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
@@ -264,7 +263,7 @@ func (f *authnFlags) webhookMethod(p names.Profile, audiences []string) (*tokenw
 	if ttl == 0 {
 		ttl = -1
 	}
-	return tokenwebhook.New(tokenwebhook.Config{Remote: remote, Version: f.webhook.version, Keep: ttl, Audiences: audiences, Names: p})
+	return webhook.NewAuthenticator(webhook.AuthenticatorConfig{Remote: remote, Version: f.webhook.version, Keep: ttl, Audiences: audiences, Names: p})
 }
 
 func loadPool(name, path string) (*x509.CertPool, error) {
@@ -279,7 +278,7 @@ func loadPool(name, path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// list is a flag that may be repeated or hold several values with commas.
+// list is a flag that may be repeated and may have several values separated by commas.
 type list []string
 
 // String implements flag.Value.
@@ -295,7 +294,7 @@ func (l *list) Set(s string) error {
 	return nil
 }
 
-// pairs is a flag of key=value that may be repeated.
+// pairs is a repeatable flag with values of the form key=value.
 type pairs map[string]string
 
 // String implements flag.Value.
@@ -311,7 +310,7 @@ func (p *pairs) Set(s string) error {
 		*p = pairs{}
 	}
 	if _, twice := (*p)[k]; twice {
-		return fmt.Errorf("%q is given twice", k)
+		return fmt.Errorf("duplicate key %q", k)
 	}
 	(*p)[k] = v
 	return nil

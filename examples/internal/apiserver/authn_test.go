@@ -26,15 +26,16 @@ import (
 	"orch.io/controlplane/server/serving"
 )
 
-// running starts the server with flags and returns its address. It ends with
-// the test.
-func running(t *testing.T, args ...string) string {
-	address, _ := started(t, args...)
+// startServer starts the server with flags and returns its address. The server stops at the end of the
+// test.
+func startServer(t *testing.T, args ...string) string {
+	address, _ := startServerWithConfig(t, args...)
 	return address
 }
 
-// started is running that also returns the path of the admin's configuration.
-func started(t *testing.T, args ...string) (address, kubeconfig string) {
+// startServerWithConfig is startServer; it also returns the path of the administrator's client
+// configuration.
+func startServerWithConfig(t *testing.T, args ...string) (address, kubeconfig string) {
 	kubeconfig = filepath.Join(t.TempDir(), "admin")
 	ctx, cancel := context.WithCancel(context.Background())
 	read, write := io.Pipe()
@@ -52,13 +53,13 @@ func started(t *testing.T, args ...string) (address, kubeconfig string) {
 	require.True(t, lines.Scan(), "the server did not start")
 	address = strings.TrimPrefix(lines.Text(), "serving on ")
 	go func() {
-		for lines.Scan() { // the rest is for people
+		for lines.Scan() { // discard the example commands
 		}
 	}()
 	return address, kubeconfig
 }
 
-// files writes files for flags.
+// files is a directory for files that flags name.
 type files struct {
 	*testing.T
 	dir string
@@ -70,7 +71,7 @@ func (f files) put(name, content string) string {
 	return path
 }
 
-// ask makes a request with a bearer token or certificate, and further headers.
+// ask makes a request with a bearer token or a client certificate, and additional headers.
 func ask(t *testing.T, cert *tls.Certificate, method, url, token, body string, headers ...string) (int, map[string]any) {
 	config := &tls.Config{InsecureSkipVerify: true}
 	if cert != nil {
@@ -95,7 +96,7 @@ func ask(t *testing.T, cert *tls.Certificate, method, url, token, body string, h
 	return resp.StatusCode, answer
 }
 
-// testIssuer is an OpenID Connect issuer with one key.
+// testIssuer starts an OpenID Connect issuer with one key. The returned function signs tokens.
 func testIssuer(t *testing.T) (*httptest.Server, func(claims map[string]any) string) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
@@ -117,9 +118,9 @@ func testIssuer(t *testing.T) (*httptest.Server, func(claims map[string]any) str
 	}
 }
 
-// TestEveryMethod starts one server with every method of authentication and is
-// known to it by each of them.
-func TestEveryMethod(t *testing.T) {
+// TestAllAuthenticationMethods: one server with all methods of authentication accepts the credentials
+// of each.
+func TestAllAuthenticationMethods(t *testing.T) {
 	f := files{t, t.TempDir()}
 	issuer, sign := testIssuer(t)
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -144,7 +145,7 @@ func TestEveryMethod(t *testing.T) {
 		return &pair
 	}
 	auditLog := filepath.Join(f.dir, "audit.log")
-	server := running(t,
+	server := startServer(t,
 		"--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"),
 		"--client-ca-file", f.put("ca.pem", string(ca.PEM())),
 		"--enable-bootstrap-token-auth",
@@ -213,7 +214,7 @@ func TestEveryMethod(t *testing.T) {
 }
 
 func TestAnonymousOff(t *testing.T) {
-	server := running(t, "--anonymous-auth=false")
+	server := startServer(t, "--anonymous-auth=false")
 	code, answer := ask(t, nil, "GET", server+"/version", "", "")
 	assert.Equal(t, 401, code, answer)
 }

@@ -11,14 +11,14 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/abac"
-	"orch.io/controlplane/auth/authzwebhook"
 	"orch.io/controlplane/auth/certificates"
+	"orch.io/controlplane/auth/webhook"
 	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 )
 
-// authzFlags say what callers may do, and which controllers run for that.
+// authzFlags configure authorization, certificate signing and the controllers.
 type authzFlags struct {
 	modes      list
 	policyFile string
@@ -35,42 +35,41 @@ type authzFlags struct {
 }
 
 func (f *authzFlags) define(set *flag.FlagSet) {
-	set.Var(&f.modes, "authorization-mode", "who decides, in order: Node, ABAC, RBAC, Webhook, AlwaysAllow, AlwaysDeny (default: Node,RBAC)")
-	set.StringVar(&f.policyFile, "authorization-policy-file", "", "policies of the mode ABAC, one JSON object per line")
-	set.StringVar(&f.webhook.file, "authorization-webhook-config-file", "", "client configuration of the server that the mode Webhook asks")
+	set.Var(&f.modes, "authorization-mode", "authorization modes in order: Node, ABAC, RBAC, Webhook, AlwaysAllow, AlwaysDeny (default: Node,RBAC)")
+	set.StringVar(&f.policyFile, "authorization-policy-file", "", "file with the policies of mode ABAC, one JSON object per line")
+	set.StringVar(&f.webhook.file, "authorization-webhook-config-file", "", "client configuration (kubeconfig) for the webhook of mode Webhook")
 	set.StringVar(&f.webhook.version, "authorization-webhook-version", "v1beta1", "version of SubjectAccessReview to send: v1 or v1beta1")
-	set.DurationVar(&f.webhook.allowed, "authorization-webhook-cache-authorized-ttl", 5*time.Minute, "how long an allowing answer is kept")
-	set.DurationVar(&f.webhook.denied, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "how long any other answer is kept")
-	set.StringVar(&f.signing.certFile, "cluster-signing-cert-file", "", "certificate that signs certificate requests, PEM (default: the server's own authority)")
-	set.StringVar(&f.signing.keyFile, "cluster-signing-key-file", "", "key of that certificate, PEM")
-	set.DurationVar(&f.signing.duration, "cluster-signing-duration", certificates.DefaultDuration, "longest validity of signed certificates")
-	set.StringVar(&f.rootCAFile, "root-ca-file", "", "authorities of the server, PEM, published in every namespace and in token secrets (default: the server's own)")
-	set.Var(&f.controllers, "controllers", "controllers to run: * for all, NAME for one, -NAME to leave one out, envtest for those that do what a bare kube-apiserver does, none is *; "+
-		"there are "+strings.Join(server.ControllerNames(), ", "))
+	set.DurationVar(&f.webhook.allowed, "authorization-webhook-cache-authorized-ttl", 5*time.Minute, "how long the webhook's answer \"allowed\" is cached")
+	set.DurationVar(&f.webhook.denied, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "how long any other answer of the webhook is cached")
+	set.StringVar(&f.signing.certFile, "cluster-signing-cert-file", "", "certificate authority that signs certificate requests, PEM (default: the authority of the server)")
+	set.StringVar(&f.signing.keyFile, "cluster-signing-key-file", "", "key of --cluster-signing-cert-file, PEM")
+	set.DurationVar(&f.signing.duration, "cluster-signing-duration", certificates.DefaultDuration, "maximum validity of signed certificates")
+	set.StringVar(&f.rootCAFile, "root-ca-file", "", "certificate authorities that verify the server, PEM, published in every namespace and in token secrets (default: the authority of the server)")
+	set.Var(&f.controllers, "controllers", "controllers to run: * for all, NAME to add one, -NAME to omit one, envtest for the controllers that a kube-apiserver itself contains (default: *); "+
+		"available: "+strings.Join(server.ControllerNames(), ", "))
 }
 
-// validate refuses modes that say nothing or say it twice, and what belongs to modes
-// that were not chosen.
+// validate rejects an empty list of modes, duplicate modes, and flags of modes that are not enabled.
 func (f *authzFlags) validate(given bool) (faults []error) {
 	if given && len(f.modes) == 0 {
 		faults = append(faults, errors.New("--authorization-mode is empty"))
 	}
 	for i, mode := range f.modes {
 		if slices.Contains(f.modes[:i], mode) {
-			faults = append(faults, fmt.Errorf("--authorization-mode has %s twice", mode))
+			faults = append(faults, fmt.Errorf("duplicate mode %s in --authorization-mode", mode))
 		}
 	}
 	if f.policyFile != "" && !slices.Contains(f.modes, "ABAC") {
-		faults = append(faults, errors.New("--authorization-policy-file means nothing without --authorization-mode ABAC"))
+		faults = append(faults, errors.New("--authorization-policy-file requires --authorization-mode ABAC"))
 	}
 	if f.webhook.file != "" && !slices.Contains(f.modes, "Webhook") {
-		faults = append(faults, errors.New("--authorization-webhook-config-file means nothing without --authorization-mode Webhook"))
+		faults = append(faults, errors.New("--authorization-webhook-config-file requires --authorization-mode Webhook"))
 	}
 	return faults
 }
 
-// defaults fills in what was not given. Without access control nobody is
-// anonymous unless that was asked for.
+// defaults sets the values of flags that were not given. With AlwaysAllow, anonymous requests are off
+// by default.
 func (f *authzFlags) defaults(set *flag.FlagSet, authn *authnFlags) {
 	if len(f.modes) == 0 {
 		f.modes = list{"Node", "RBAC"}
@@ -82,10 +81,9 @@ func (f *authzFlags) defaults(set *flag.FlagSet, authn *authnFlags) {
 	}
 }
 
-// authorize fills in who decides and which controllers run. close ends what was
-// opened.
+// authorize configures authorization in c. The caller must call close, also after an error.
 func (f *flags) authorize(id *identity, c *access.Config) (close func(), err error) {
-	var hooks []*authzwebhook.Authorizer
+	var hooks []*webhook.Authorizer
 	close = func() {
 		for _, h := range hooks {
 			h.Close()
@@ -97,7 +95,7 @@ func (f *flags) authorize(id *identity, c *access.Config) (close func(), err err
 		if err != nil {
 			return close, err
 		}
-		if h, ok := a.(*authzwebhook.Authorizer); ok {
+		if h, ok := a.(*webhook.Authorizer); ok {
 			hooks = append(hooks, h)
 		}
 		others[mode] = a
@@ -120,8 +118,7 @@ func (f *flags) authorize(id *identity, c *access.Config) (close func(), err err
 	return close, err
 }
 
-// mode returns the authorizer of a word of --authorization-mode, nil for those
-// that the server brings.
+// mode returns the authorizer of a mode, or nil for the modes that package access provides.
 func (f *flags) mode(word string) (auth.Authorizer, error) {
 	switch word {
 	case "Node", "RBAC":
@@ -132,19 +129,19 @@ func (f *flags) mode(word string) (auth.Authorizer, error) {
 		return auth.DenyAll, nil
 	case "ABAC":
 		if f.authz.policyFile == "" {
-			return nil, errors.New("--authorization-mode ABAC needs --authorization-policy-file")
+			return nil, errors.New("--authorization-mode ABAC requires --authorization-policy-file")
 		}
 		return abac.Load(f.authz.policyFile, f.names)
 	case "Webhook":
 		return f.accessWebhook()
 	}
-	return nil, fmt.Errorf("--authorization-mode does not know %q", word)
+	return nil, fmt.Errorf("unknown --authorization-mode %q", word)
 }
 
 func (f *flags) accessWebhook() (auth.Authorizer, error) {
 	w := &f.authz.webhook
 	if w.file == "" {
-		return nil, errors.New("--authorization-mode Webhook needs --authorization-webhook-config-file")
+		return nil, errors.New("--authorization-mode Webhook requires --authorization-webhook-config-file")
 	}
 	c, err := kubeconfig.Load(w.file)
 	if err != nil {
@@ -160,7 +157,7 @@ func (f *flags) accessWebhook() (auth.Authorizer, error) {
 		}
 		return d
 	}
-	return authzwebhook.New(authzwebhook.Config{Remote: remote, Version: w.version, Names: f.names,
+	return webhook.NewAuthorizer(webhook.AuthorizerConfig{Remote: remote, Version: w.version, Names: f.names,
 		KeepAllowed: none(w.allowed), KeepDenied: none(w.denied)})
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The modes are asked in their order, and the first that has an opinion decides.
+// TestAuthorizationModes: the modes are evaluated in order, and the first that has an opinion decides.
 func TestAuthorizationModes(t *testing.T) {
 	t.Parallel()
 	f := files{t, t.TempDir()}
@@ -24,7 +24,7 @@ func TestAuthorizationModes(t *testing.T) {
 		if modes != "" {
 			args = append(args, "--authorization-mode", modes)
 		}
-		code, answer := ask(t, nil, "GET", running(t, args...)+"/api/v1/secrets", "alice-token", "")
+		code, answer := ask(t, nil, "GET", startServer(t, args...)+"/api/v1/secrets", "alice-token", "")
 		assert.Equal(t, want, code, "%s: %v", modes, answer)
 	}
 }
@@ -32,11 +32,11 @@ func TestAuthorizationModes(t *testing.T) {
 func TestIssuerDiscovery(t *testing.T) {
 	t.Parallel()
 	f := files{t, t.TempDir()}
-	server := running(t, "--service-account-issuer", "https://issuer.example.com", "--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"))
+	server := startServer(t, "--service-account-issuer", "https://issuer.example.com", "--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"))
 	code, answer := ask(t, nil, "GET", server+"/.well-known/openid-configuration", "admin-token", "")
 	assert.Equal(t, 200, code, answer)
 	assert.Equal(t, "https://issuer.example.com", answer["issuer"])
 	assert.Equal(t, "https://issuer.example.com/openid/v1/jwks", answer["jwks_uri"])
 	code, _ = ask(t, nil, "GET", server+"/.well-known/openid-configuration", "", "")
-	assert.Equal(t, 403, code, "accounts may read it, not anybody")
+	assert.Equal(t, 403, code, "only service accounts may read it")
 }

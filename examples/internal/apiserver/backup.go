@@ -22,12 +22,12 @@ import (
 	"orch.io/controlplane/storage/backup"
 )
 
-// backupPath is where a running server hands out backups.
+// backupPath is the path at which a running server serves backups.
 const backupPath = "/backup"
 
-// backups hands out backups of a store to administrators alone: they have everything that is secret, and
-// access control that lets everybody read all paths does not mean that.
-func backups(store storage.Backend) http.Handler {
+// backups returns a handler that serves backups of a store to the group system:masters only. A backup
+// contains all secrets, so permission to read all paths is not sufficient.
+func backupHandler(store storage.Backend) http.Handler {
 	all := backup.Handler(store)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if u := meta.UserFrom(r.Context()); u == nil || !u.InGroup(auth.Masters) {
@@ -38,28 +38,28 @@ func backups(store storage.Backend) http.Handler {
 	})
 }
 
-// backup is the command that saves what a store holds in a file.
+// backup implements the command that saves a store to a file.
 func (c Command) backup(ctx context.Context, args []string, out io.Writer) error {
-	var from place
-	set := c.command("backup", "[flags] FILE", "saves what a store holds, with its history, in a new file: of a running server with --kubeconfig, else of a\n"+
-		"directory that no server has open, or of another engine. Keys and certificates (*.pem) are not in it.")
-	from.define(set, c.Engines, "", "./controlplane-data", "directory of the data of a server that does not run")
-	kubeconfig := set.String("kubeconfig", "", "client configuration of an administrator of a running server, whose store is saved while it serves")
-	earlier := set.String("since", "", "backup that was made before, also one with --since: what that has is left out, and to restore takes both")
+	var from location
+	set := c.flagSet("backup", "[flags] FILE", "saves the content and history of a store in a new file. With --kubeconfig it saves the store of a running server, otherwise\n"+
+		"a directory that no server has open, or the store of another engine. Keys and certificates (*.pem) are not included.")
+	from.define(set, c.Engines, "", "./controlplane-data", "data directory of a server that is not running")
+	kubeconfig := set.String("kubeconfig", "", "client configuration of an administrator of a running server; its store is saved while it serves")
+	earlier := set.String("since", "", "earlier backup file, which may itself be made with --since: the new file contains only later changes, and a restore needs both files")
 	files, err := parseCommand(set, args, &from)
 	if err != nil {
 		return err
 	}
 	set.Visit(func(x *flag.Flag) {
 		if *kubeconfig != "" && x.Name != "kubeconfig" && x.Name != "since" {
-			err = errors.Join(err, fmt.Errorf("--%s means nothing with --kubeconfig", x.Name))
+			err = errors.Join(err, fmt.Errorf("--%s cannot be used with --kubeconfig", x.Name))
 		}
 	})
 	if err != nil {
 		return err
 	}
 	if len(files) != 1 {
-		return fmt.Errorf("one name of a file is needed, there are %d", len(files))
+		return fmt.Errorf("expected one file name, got %d", len(files))
 	}
 	var since backup.Position
 	if *earlier != "" {
@@ -86,20 +86,20 @@ func (c Command) backup(ctx context.Context, args []string, out io.Writer) error
 	return nil
 }
 
-// backup saves a store that no server has, or that several processes may open.
-func (p *place) backup(ctx context.Context, since backup.Position, w io.Writer) (*backup.Report, error) {
-	store, err := p.openFilled(ctx, logFrom(slog.LevelWarn))
+// backup saves the store of a server that is not running, or of an engine that several processes may
+// open.
+func (p *location) backup(ctx context.Context, since backup.Position, w io.Writer) (*backup.Report, error) {
+	store, err := p.openFilled(ctx, newLogger(slog.LevelWarn))
 	if err != nil {
-		return nil, inUse(err, "to save the store of a running server give --kubeconfig")
+		return nil, adviseInUse(err, "use --kubeconfig to save the store of a running server")
 	}
-	shown := onStderr()
+	shown := newProgress()
 	defer shown.end()
-	report, err := backup.Backup(ctx, store, w, backup.Options{Base: since, Progress: shown.tell})
+	report, err := backup.Backup(ctx, store, w, backup.Options{Base: since, Progress: shown.report})
 	return report, errors.Join(err, store.Close())
 }
 
-// fetch saves the store of a running server. What comes in is checked, so that it is whole when
-// this returns.
+// fetch saves the store of a running server. It verifies the backup while it arrives.
 func fetch(ctx context.Context, file string, since backup.Position, w io.Writer) (*backup.Report, error) {
 	config, err := kubeconfig.Load(file)
 	if err != nil {
@@ -116,31 +116,32 @@ func fetch(ctx context.Context, file string, since backup.Position, w io.Writer)
 		return nil, err
 	}
 	defer body.Close()
-	shown := onStderr()
+	shown := newProgress()
 	defer shown.end()
-	report, err := backup.Verify(ctx, backup.Options{Progress: shown.tell}, io.TeeReader(body, w))
+	report, err := backup.Verify(ctx, backup.Options{Progress: shown.report}, io.TeeReader(body, w))
 	if err == nil && report.Base != since {
-		err = fmt.Errorf("the server sent a backup on top of revision %d, not of %d", report.Base.Revision, since.Revision)
+		err = fmt.Errorf("the server sent a backup based on revision %d, not on %d", report.Base.Revision, since.Revision)
 	}
 	return report, err
 }
 
-// save writes a new file, which has its name only once it is whole and on the disk. It replaces none.
+// save writes a new file, which gets its name only when it is complete and on the disk. It does not
+// replace an existing file.
 func save(path string, write func(io.Writer) error) (err error) {
-	there := fmt.Errorf("%s is there already", path)
-	switch _, err := os.Lstat(path); { // known early; that counts which Link says
+	exists := fmt.Errorf("%s already exists", path)
+	switch _, err := os.Lstat(path); { // an early check; os.Link makes the decision
 	case err == nil:
-		return there
+		return exists
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, filepath.Base(path)+partMark) // for its owner alone
+	f, err := os.CreateTemp(dir, filepath.Base(path)+partMark) // readable by the owner only
 	if err != nil {
 		return err
 	}
-	defer f.Close() // a second time does not hurt
-	if err := holdFile(f); err != nil {
+	defer f.Close() // the second Close has no effect
+	if err := lockFile(f); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	if err = write(f); err == nil {
@@ -149,7 +150,7 @@ func save(path string, write func(io.Writer) error) (err error) {
 	if err == nil {
 		err = os.Link(f.Name(), path)
 		if errors.Is(err, fs.ErrExist) {
-			err = there
+			err = exists
 		}
 	}
 	if err = errors.Join(err, os.Remove(f.Name()), f.Close()); err != nil {
@@ -158,16 +159,16 @@ func save(path string, write func(io.Writer) error) (err error) {
 	return syncDir(dir)
 }
 
-// partMark precedes the random number in the name of an unfinished backup file.
+// partMark precedes the random number in the name of an incomplete backup file.
 const partMark = ".part-"
 
-// backupBegin is the first bytes of every backup.
+// backupBegin is the prefix of every backup.
 const backupBegin = "cpbackup"
 
-// removeUnfinished removes the files that killed backups left in a directory: files with partMark in their
-// names that begin with backupBegin and that no process has locked.
+// removeUnfinished removes the incomplete files that killed backups left in a directory. These are
+// files with partMark in their names that begin with backupBegin and are not locked by a process.
 func removeUnfinished(dir string) {
-	paths, _ := filepath.Glob(filepath.Join(dir, "*"+partMark+"*")) // it fails for a pattern alone
+	paths, _ := filepath.Glob(filepath.Join(dir, "*"+partMark+"*")) // only a bad pattern is an error
 	for _, path := range paths {
 		number := path[strings.LastIndex(path, partMark)+len(partMark):]
 		if _, err := strconv.ParseUint(number, 10, 64); err != nil {
@@ -176,20 +177,20 @@ func removeUnfinished(dir string) {
 		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		if err := removeUnheld(path); err != nil {
-			fmt.Fprintf(os.Stderr, "%s is left of a backup that was broken off, and cannot be removed: %v\n", path, err)
+		if err := removeUnlocked(path); err != nil {
+			fmt.Fprintf(os.Stderr, "cannot remove %s, which an interrupted backup left: %v\n", path, err)
 		}
 	}
 }
 
-// removeUnheld removes a part of a backup unless a process writes it.
-func removeUnheld(path string) error {
+// removeUnlocked removes an incomplete backup unless a process writes it.
+func removeUnlocked(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if holdFile(f) != nil {
+	if lockFile(f) != nil {
 		return nil
 	}
 	info, err := f.Stat()
@@ -197,11 +198,11 @@ func removeUnheld(path string) error {
 		return err
 	}
 	if info.Size() == 0 && time.Since(info.ModTime()) < time.Minute {
-		return nil // it may be held in a moment
+		return nil // its process may not have locked it yet
 	}
 	begin := make([]byte, len(backupBegin))
 	if _, err := io.ReadFull(f, begin); err == nil && string(begin) != backupBegin || err != nil && info.Size() > 0 {
-		return nil // it is something else
+		return nil // not a backup
 	}
 	return os.Remove(path)
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// does runs a command of the program, which must not fail, and returns what it printed.
-func does(t *testing.T, args ...string) string {
+// mustRun runs a command of the program, which must succeed, and returns its output.
+func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := command(args...).CombinedOutput()
 	require.NoError(t, err, "%s: %s", args, out)
 	return string(out)
 }
 
-// refuses runs a command of the program, which must fail and say why.
-func refuses(t *testing.T, why string, args ...string) {
+// mustFail runs a command of the program, which must fail with an error that contains why.
+func mustFail(t *testing.T, why string, args ...string) {
 	t.Helper()
 	out, err := command(args...).CombinedOutput()
 	var exit *exec.ExitError
@@ -35,8 +35,8 @@ func refuses(t *testing.T, why string, args ...string) {
 	require.NotContains(t, string(out), "goroutine")
 }
 
-// make creates a ConfigMap and returns its version.
-func (p *process) make(name string) uint64 {
+// create creates a ConfigMap and returns its resourceVersion.
+func (p *process) create(name string) uint64 {
 	p.Helper()
 	code, body := p.call("POST", mapsPath, fmt.Sprintf(`{"metadata":{"name":%q},"data":{"text":%q}}`, name, strings.Repeat(name, 1000)))
 	require.Equal(p, 201, code, body)
@@ -45,25 +45,25 @@ func (p *process) make(name string) uint64 {
 	return o.version()
 }
 
-// ownMaps has a server make no ConfigMaps by itself.
-const ownMaps = "--controllers=*,-root-ca-cert-publisher"
+// noOwnConfigMaps is a flag with which the server creates no ConfigMaps itself.
+const noOwnConfigMaps = "--controllers=*,-root-ca-cert-publisher"
 
-// TestBackup: a server is saved while it serves, as a whole and on top of that, and restored with
-// its keys. Clients go on with their credentials and watches.
-func TestBackup(t *testing.T) {
+// TestBackupAndRestore: a full and an incremental backup of a running server are restored together with
+// its keys. Clients continue with their credentials and watches.
+func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	dir, saved := t.TempDir(), t.TempDir()
 	monday, tuesday, restored := filepath.Join(saved, "monday"), filepath.Join(saved, "tuesday"), filepath.Join(saved, "restored")
-	p := startProcess(t, dir, ownMaps)
-	first := p.make("first")
-	refuses(t, "to save the store of a running server give --kubeconfig", "backup", "--data-dir", dir, monday)
-	refuses(t, "start it with the --to- flags", "copy", "--data-dir", dir, "--to-data-dir", restored)
-	require.Contains(t, does(t, "backup", "--kubeconfig", p.kubeconfig, monday), "records of revision")
-	refuses(t, "--data-dir means nothing with --kubeconfig", "backup", "--kubeconfig", p.kubeconfig, "--data-dir", dir, tuesday)
-	refuses(t, "one name of a file is needed, there are 2", "backup", "--kubeconfig", p.kubeconfig, tuesday, monday)
-	refuses(t, "monday is there already", "backup", "--kubeconfig", p.kubeconfig, monday)
-	last := p.make("second")
-	require.Contains(t, does(t, "backup", "--kubeconfig", p.kubeconfig, "--since", monday, tuesday), "on top of a backup of revision")
+	p := startProcess(t, dir, noOwnConfigMaps)
+	first := p.create("first")
+	mustFail(t, "use --kubeconfig to save the store of a running server", "backup", "--data-dir", dir, monday)
+	mustFail(t, "start the server with the --to- flags", "copy", "--data-dir", dir, "--to-data-dir", restored)
+	require.Contains(t, mustRun(t, "backup", "--kubeconfig", p.kubeconfig, monday), "records at revision")
+	mustFail(t, "--data-dir cannot be used with --kubeconfig", "backup", "--kubeconfig", p.kubeconfig, "--data-dir", dir, tuesday)
+	mustFail(t, "expected one file name, got 2", "backup", "--kubeconfig", p.kubeconfig, tuesday, monday)
+	mustFail(t, "monday already exists", "backup", "--kubeconfig", p.kubeconfig, monday)
+	last := p.create("second")
+	require.Contains(t, mustRun(t, "backup", "--kubeconfig", p.kubeconfig, "--since", monday, tuesday), "based on a backup of revision")
 	require.NoError(t, p.end(syscall.SIGTERM))
 	whole, err := os.Stat(monday)
 	require.NoError(t, err)
@@ -72,22 +72,22 @@ func TestBackup(t *testing.T) {
 	require.Less(t, part.Size(), whole.Size()/2)
 	require.Equal(t, os.FileMode(0o600), part.Mode())
 
-	require.Contains(t, does(t, "verify", monday, tuesday), "whole: ")
-	require.Contains(t, does(t, "verify", tuesday), "on top of")
-	refuses(t, "file 2: the backup is not based on the previous one", "verify", tuesday, monday)
-	refuses(t, "that one is needed, too", "restore", "--data-dir", restored, tuesday)
-	refuses(t, "--data-dir is empty", "restore", monday)
+	require.Contains(t, mustRun(t, "verify", monday, tuesday), "complete: ")
+	require.Contains(t, mustRun(t, "verify", tuesday), "based on")
+	mustFail(t, "file 2: the backup is not based on the previous one", "verify", tuesday, monday)
+	mustFail(t, "which is also needed", "restore", "--data-dir", restored, tuesday)
+	mustFail(t, "--data-dir is empty", "restore", monday)
 	require.NoDirExists(t, restored)
 
 	require.NoError(t, os.Mkdir(restored, 0o700))
 	require.NoError(t, copyKeys(restored, dir))
-	require.Contains(t, does(t, "restore", "--data-dir", restored, monday, tuesday), "watches go on")
-	refuses(t, "storage is not empty", "restore", "--data-dir", restored, monday, tuesday)
-	again := startProcess(t, restored, ownMaps)
+	require.Contains(t, mustRun(t, "restore", "--data-dir", restored, monday, tuesday), "watches continue")
+	mustFail(t, "storage is not empty", "restore", "--data-dir", restored, monday, tuesday)
+	again := startProcess(t, restored, noOwnConfigMaps)
 	again.client = p.client
 	seen := make(chan []event)
 	go func() { seen <- again.follow(first, "third") }()
-	require.Greater(t, again.make("third"), last)
+	require.Greater(t, again.create("third"), last)
 	names := []string{}
 	for _, e := range <-seen {
 		names = append(names, e.Object.Metadata.Name)
@@ -96,54 +96,57 @@ func TestBackup(t *testing.T) {
 	require.NoError(t, again.end(syscall.SIGTERM))
 }
 
-// TestRestoreStartsOver: with --bump-revision no client goes on from what it saw.
+// TestRestoreStartsOver: after a restore with --bump-revision, no client continues at a revision that
+// it saw.
 func TestRestoreStartsOver(t *testing.T) {
 	t.Parallel()
 	dir, saved := t.TempDir(), filepath.Join(t.TempDir(), "saved")
 	p := startProcess(t, dir)
-	seen := p.make("first")
+	seen := p.create("first")
 	require.NoError(t, p.end(syscall.SIGTERM))
-	does(t, "backup", "--data-dir", dir, saved)
+	mustRun(t, "backup", "--data-dir", dir, saved)
 	restored := filepath.Join(t.TempDir(), "restored")
-	require.Contains(t, does(t, "restore", "--data-dir", restored, "--bump-revision", "1000000", saved), "clients list anew")
+	require.Contains(t, mustRun(t, "restore", "--data-dir", restored, "--bump-revision", "1000000", saved), "clients list again")
 	p = startProcess(t, restored)
-	require.Greater(t, p.make("second"), seen+1_000_000)
+	require.Greater(t, p.create("second"), seen+1_000_000)
 	code, body := p.call("GET", fmt.Sprintf("%s?watch=true&resourceVersion=%d", mapsPath, seen), "")
 	require.Contains(t, fmt.Sprint(code, body), "410", "%d %s", code, body)
 	require.NoError(t, p.end(syscall.SIGTERM))
 }
 
-// TestDamagedBackups are refused wherever they are cut or changed, and leave nothing behind.
+// TestDamagedBackups: a truncated or changed backup is rejected, wherever the damage is, and nothing is
+// left behind.
 func TestDamagedBackups(t *testing.T) {
 	t.Parallel()
 	dir, saved := t.TempDir(), t.TempDir()
 	p := startProcess(t, dir)
-	p.make("first")
+	p.create("first")
 	require.NoError(t, p.end(syscall.SIGTERM))
 	file, to := filepath.Join(saved, "file"), filepath.Join(saved, "restored")
-	does(t, "backup", "--data-dir", dir, file)
+	mustRun(t, "backup", "--data-dir", dir, file)
 	whole, err := os.ReadFile(file)
 	require.NoError(t, err)
 	damaged := filepath.Join(saved, "damaged")
 	for _, text := range [][]byte{nil, whole[:len(whole)/2], whole[:len(whole)-1], []byte("something else"), append(append(append([]byte(nil), whole[:5000]...), 'x'), whole[5001:]...)} {
 		require.NoError(t, os.WriteFile(damaged, text, 0o600))
-		refuses(t, "damaged backup", "restore", "--data-dir", to, damaged)
-		refuses(t, "damaged backup", "verify", damaged)
+		mustFail(t, "damaged backup", "restore", "--data-dir", to, damaged)
+		mustFail(t, "damaged backup", "verify", damaged)
 		require.NoDirExists(t, to)
 	}
-	refuses(t, "no such file", "restore", "--data-dir", to, filepath.Join(saved, "none"))
-	refuses(t, "--data-dir is empty", "restore", filepath.Join(saved, "none"))
-	refuses(t, "--bump-revision must be between 0 and", "restore", "--data-dir", to, "--bump-revision", fmt.Sprint(int64(1)<<40+1), file)
-	refuses(t, "no files", "restore", "--data-dir", to)
-	refuses(t, "there is no store in the directory", "backup", "--data-dir", filepath.Join(saved, "none"), filepath.Join(saved, "x"))
-	refuses(t, "there is no store in the directory", "copy", "--data-dir", saved, "--to-data-dir", to)
+	mustFail(t, "no such file", "restore", "--data-dir", to, filepath.Join(saved, "none"))
+	mustFail(t, "--data-dir is empty", "restore", filepath.Join(saved, "none"))
+	mustFail(t, "--bump-revision must be between 0 and", "restore", "--data-dir", to, "--bump-revision", fmt.Sprint(int64(1)<<40+1), file)
+	mustFail(t, "no files", "restore", "--data-dir", to)
+	mustFail(t, "no store in directory", "backup", "--data-dir", filepath.Join(saved, "none"), filepath.Join(saved, "x"))
+	mustFail(t, "no store in directory", "copy", "--data-dir", saved, "--to-data-dir", to)
 	require.NoDirExists(t, to)
 	left, err := filepath.Glob(filepath.Join(saved, "*"))
 	require.NoError(t, err)
 	require.Equal(t, []string{damaged, file}, left)
 }
 
-// TestNoKeyIsReplaced by that of another server, and what is copied is for its owner alone.
+// TestNoKeyIsReplaced: copyKeys does not replace a key of another server, and copied keys are readable
+// by the owner only.
 func TestNoKeyIsReplaced(t *testing.T) {
 	t.Parallel()
 	from, to := t.TempDir(), t.TempDir()
@@ -151,23 +154,24 @@ func TestNoKeyIsReplaced(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
 	}
 	require.NoError(t, copyKeys(to, from))
-	require.NoError(t, copyKeys(to, from), "once more")
+	require.NoError(t, copyKeys(to, from), "a repeated copy")
 	info, err := os.Stat(filepath.Join(to, "b.pem"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 	require.NoError(t, os.WriteFile(filepath.Join(to, "b.pem"), []byte("other"), 0o600))
-	require.ErrorContains(t, copyKeys(to, from), "with other contents")
+	require.ErrorContains(t, copyKeys(to, from), "with other content")
 	text, err := os.ReadFile(filepath.Join(to, "b.pem"))
 	require.NoError(t, err)
 	require.Equal(t, "other", string(text))
 }
 
-// TestSaveReplacesNothing, also if somebody else writes the file meanwhile.
+// TestSaveReplacesNothing: save does not replace a file, even if another process creates the file
+// meanwhile.
 func TestSaveReplacesNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	err := save(path, func(w io.Writer) error { return os.WriteFile(path, []byte("other"), 0o600) })
-	require.ErrorContains(t, err, "is there already")
+	require.ErrorContains(t, err, "already exists")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "other", string(text))
@@ -176,11 +180,12 @@ func TestSaveReplacesNothing(t *testing.T) {
 	require.Len(t, left, 1)
 }
 
-// TestBackupsAreForAdministrators, whatever else the access control lets everybody do.
+// TestBackupsAreForAdministrators: only administrators get backups, whatever access control allows
+// others.
 func TestBackupsAreForAdministrators(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"AlwaysAllow", "RBAC"} {
-		address, kubeconfig := started(t, "--token-auth-file", users(t), "--authorization-mode", mode, "--anonymous-auth=true")
+		address, kubeconfig := startServerWithConfig(t, "--token-auth-file", users(t), "--authorization-mode", mode, "--anonymous-auth=true")
 		for token, want := range map[string]int{"": 403, "alice-token": 403, "carol-token": 403, "admin-token": 200} {
 			r, err := http.NewRequest("GET", address+backupPath, nil)
 			require.NoError(t, err)
@@ -197,8 +202,8 @@ func TestBackupsAreForAdministrators(t *testing.T) {
 	}
 }
 
-// TestBrokenOffBackup: a server that dies while it is saved leaves no file.
-func TestBrokenOffBackup(t *testing.T) {
+// TestInterruptedBackupLeavesNoFile: if the server dies during a backup, no file is left.
+func TestInterruptedBackupLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	dir, saved := t.TempDir(), t.TempDir()
 	p := startProcess(t, dir)
@@ -215,7 +220,7 @@ func TestBrokenOffBackup(t *testing.T) {
 		_, err = progress.Read(make([]byte, 100))
 		require.NoError(t, err)
 		require.NoError(t, p.cmd.Process.Kill())
-		_ = p.cmd.Wait() // it was killed
+		_ = p.cmd.Wait() // killed
 		if cmd.Wait() != nil {
 			require.NoFileExists(t, file)
 			left, err := os.ReadDir(saved)
@@ -223,7 +228,7 @@ func TestBrokenOffBackup(t *testing.T) {
 			require.Len(t, left, round)
 			return
 		}
-		require.Less(t, round, 10, "the server was always faster")
+		require.Less(t, round, 10, "the backup always finished before the kill")
 		p = startProcess(t, dir)
 	}
 }

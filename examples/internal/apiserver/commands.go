@@ -14,26 +14,26 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// commands are what the program does beside serving.
+// commands returns the commands of the program other than serving, by name.
 func (c Command) commands() map[string]func(context.Context, []string, io.Writer) error {
 	return map[string]func(context.Context, []string, io.Writer) error{
 		"inspect": inspect, "backup": c.backup, "verify": c.verify, "restore": c.restore, "copy": c.copy,
 	}
 }
 
-// command returns the flags of a command, whose help begins with what it does.
-func (c Command) command(name, args, does string) *flag.FlagSet {
+// command returns the flag set of a command. Its help begins with the description does.
+func (c Command) flagSet(name, args, description string) *flag.FlagSet {
 	set := flag.NewFlagSet(cmp.Or(c.Name, "apiserver")+" "+name, flag.ContinueOnError)
 	set.Usage = func() {
-		fmt.Fprintf(set.Output(), "%s %s\n%s\n\nFlags:\n", set.Name(), args, does)
+		fmt.Fprintf(set.Output(), "%s %s\n%s\n\nFlags:\n", set.Name(), args, description)
 		set.PrintDefaults()
 	}
 	return set
 }
 
-// parseCommand returns the arguments of a command that are no flags, and refuses flags of engines that
-// were not chosen.
-func parseCommand(set *flag.FlagSet, args []string, places ...*place) ([]string, error) {
+// parseCommand parses args and returns the arguments that are not flags. It rejects flags of engines
+// that were not selected.
+func parseCommand(set *flag.FlagSet, args []string, places ...*location) ([]string, error) {
 	if err := parse(set, args); err != nil {
 		return nil, err
 	}
@@ -44,13 +44,13 @@ func parseCommand(set *flag.FlagSet, args []string, places ...*place) ([]string,
 	return set.Args(), errors.Join(faults...)
 }
 
-// logFrom logs to standard error what is of a level or graver.
-func logFrom(level slog.Level) *slog.Logger {
+// logFrom returns a logger that writes records of at least the given level to standard error.
+func newLogger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
-// inUse says what to do about the directory of a server that runs.
-func inUse(err error, instead string) error {
+// inUse adds advice to the error about a directory that a running server uses.
+func adviseInUse(err error, instead string) error {
 	if errors.Is(err, badgerstore.ErrInUse) {
 		return fmt.Errorf("%w: %s", err, instead)
 	}
@@ -58,9 +58,9 @@ func inUse(err error, instead string) error {
 }
 
 func describe(r *backup.Report) string {
-	text := fmt.Sprintf("%d records of revision %d, with the history since %d, %s", r.Keys, r.Revision, r.Oldest, size(r.Bytes))
+	text := fmt.Sprintf("%d records at revision %d, with history since %d, %s", r.Keys, r.Revision, r.Oldest, size(r.Bytes))
 	if r.Base != (backup.Position{}) {
-		text += fmt.Sprintf(", on top of a backup of revision %d", r.Base.Revision)
+		text += fmt.Sprintf(", based on a backup of revision %d", r.Base.Revision)
 	}
 	return text
 }

@@ -18,46 +18,46 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Engine is a storage engine that a program offers by --storage. It defines what it is told on
-// the command line, and returns what opens the store that those flags describe. Nothing of it
-// may be given for a server with another engine.
+// Engine is a storage engine that a program offers as a value of --storage. It defines its flags in set
+// and returns the function that opens the store that the flags describe. Its flags are errors if
+// another engine is selected.
 type Engine func(set *flag.FlagSet) Opener
 
-// Opener opens a store: for a server, or for a command, under which it forgets nothing of its
-// history, of which servers see to that.
+// Opener opens a store. For a command (server is false) the store must not compact its history, which
+// only servers do.
 type Opener func(ctx context.Context, log *slog.Logger, server bool) (storage.Backend, error)
 
-// directory is the engine that every program has.
+// directory is the name of the engine that every program has.
 const directory = "directory"
 
-// manifest is a file of every store in a directory.
+// manifest is a file that every store in a directory has.
 const manifest = "MANIFEST"
 
-// place is where objects are kept, as flags say.
-type place struct {
+// location is the location of a store, as given by flags.
+type location struct {
 	dataDir string
-	storage string                 // an engine
-	memory  func() storage.Backend // makes the store of no directory
+	storage string                 // name of the engine
+	memory  func() storage.Backend // opens the store if dataDir is empty
 
-	prefix  string              // of the flags
-	openers map[string]Opener   // by engines
-	flags   map[string][]string // by the engines that they belong to
+	prefix  string              // prefix of the flag names
+	openers map[string]Opener   // by engine
+	flags   map[string][]string // names of the flags by engine
 }
 
 func newMemory() storage.Backend { return memstore.New(memstore.Options{}) }
 
-// define defines --data-dir, --storage and the flags of each engine, all behind a prefix.
-func (p *place) define(set *flag.FlagSet, engines map[string]Engine, prefix, dir, usage string) {
-	*p = place{storage: directory, memory: newMemory, prefix: prefix, openers: map[string]Opener{}, flags: map[string][]string{}}
+// define defines --data-dir, --storage and the flags of each engine, with a prefix.
+func (p *location) define(set *flag.FlagSet, engines map[string]Engine, prefix, dir, usage string) {
+	*p = location{storage: directory, memory: newMemory, prefix: prefix, openers: map[string]Opener{}, flags: map[string][]string{}}
 	set.StringVar(&p.dataDir, prefix+"data-dir", dir, usage)
 	if len(engines) == 0 {
 		return
 	}
 	names := slices.Sorted(maps.Keys(engines))
-	set.Func(prefix+"storage", "where objects are kept: in a directory, that of --"+prefix+"data-dir, which for other engines holds the server's keys alone, or in "+
+	set.Func(prefix+"storage", "storage engine: "+directory+" for the directory of --"+prefix+"data-dir, which for other engines only holds the keys of the server, or "+
 		strings.Join(names, ", ")+" (default "+directory+")", func(name string) error {
 		if _, known := engines[name]; !known && name != directory {
-			return fmt.Errorf("there is %s or %s", directory, strings.Join(names, ", "))
+			return fmt.Errorf("must be %s or %s", directory, strings.Join(names, ", "))
 		}
 		p.storage = name
 		return nil
@@ -72,24 +72,24 @@ func (p *place) define(set *flag.FlagSet, engines map[string]Engine, prefix, dir
 	}
 }
 
-// validate refuses flags of engines that were not chosen, whatever they were given.
-func (p *place) validate(set *flag.FlagSet) (faults []error) {
+// validate rejects flags of engines that were not selected.
+func (p *location) validate(set *flag.FlagSet) (faults []error) {
 	set.Visit(func(x *flag.Flag) {
 		for engine, names := range p.flags {
 			if engine != p.storage && slices.Contains(names, x.Name) {
-				faults = append(faults, fmt.Errorf("--%s means nothing without --%sstorage %s", x.Name, p.prefix, engine))
+				faults = append(faults, fmt.Errorf("--%s requires --%sstorage %s", x.Name, p.prefix, engine))
 			}
 		}
 	})
 	return faults
 }
 
-// named reports whether the flags say anything.
-func (p *place) named() bool { return p.storage != directory || p.dataDir != "" }
+// isSet reports whether the flags name a store.
+func (p *location) isSet() bool { return p.storage != directory || p.dataDir != "" }
 
-// needed refuses flags that say nothing, and a directory that is none.
-func (p *place) needed() error {
-	if !p.named() {
+// check returns an error if the flags name no store, or a file instead of a directory.
+func (p *location) check() error {
+	if !p.isSet() {
 		return fmt.Errorf("--%sdata-dir is empty", p.prefix)
 	}
 	if info, err := os.Stat(p.dataDir); err == nil && !info.IsDir() {
@@ -98,25 +98,25 @@ func (p *place) needed() error {
 	return nil
 }
 
-func (p *place) String() string {
+func (p *location) String() string {
 	if p.storage != directory {
 		return p.storage
 	}
 	return p.dataDir
 }
 
-// open opens the store, that of no directory is in memory.
-func (p *place) open(ctx context.Context, log *slog.Logger, server bool) (storage.Backend, error) {
+// open opens the store. Without a directory it is in memory.
+func (p *location) open(ctx context.Context, log *slog.Logger, server bool) (storage.Backend, error) {
 	switch {
 	case p.storage != directory:
 		return p.openers[p.storage](ctx, log, server)
 	case p.dataDir == "":
 		return p.memory(), nil
 	}
-	if err := p.needed(); err != nil {
+	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if err := hasMoved(p.dataDir); err != nil {
+	if err := checkNotMoved(p.dataDir); err != nil {
 		return nil, err
 	}
 	o := badgerstore.Options{Dir: p.dataDir, Logger: log}
@@ -126,14 +126,15 @@ func (p *place) open(ctx context.Context, log *slog.Logger, server bool) (storag
 	return badgerstore.Open(o)
 }
 
-// openFilled opens a store to read it. A directory without one stays as it is.
-func (p *place) openFilled(ctx context.Context, log *slog.Logger) (storage.Backend, error) {
+// openFilled opens a store for reading. It fails if the store is empty, and does not create a store in
+// a directory.
+func (p *location) openFilled(ctx context.Context, log *slog.Logger) (storage.Backend, error) {
 	if p.storage == directory {
-		if err := p.needed(); err != nil {
+		if err := p.check(); err != nil {
 			return nil, err
 		}
 		if _, err := os.Stat(filepath.Join(p.dataDir, manifest)); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no store in the directory %q", p.dataDir)
+			return nil, fmt.Errorf("no store in directory %q", p.dataDir)
 		}
 	}
 	store, err := p.open(ctx, log, false)
@@ -147,18 +148,18 @@ func (p *place) openFilled(ctx context.Context, log *slog.Logger) (storage.Backe
 	for range records {
 		return store, nil
 	}
-	return nil, errors.Join(fmt.Errorf("nothing is stored in %s", p), store.Close())
+	return nil, errors.Join(fmt.Errorf("the store in %s is empty", p), store.Close())
 }
 
-// fill opens an empty store and has it filled. What was left by an attempt that was broken off
-// is discarded before. Of one that fails nothing is left in a directory; any other store is
-// marked by what fills it.
-func (p *place) fill(ctx context.Context, log *slog.Logger, fill func(storage.Backend) error) error {
-	if err := p.needed(); err != nil {
+// fill opens an empty store and calls fill to write it. It first discards the remains of an interrupted
+// attempt. If fill fails, a directory is empty again; in any other store, fill must leave a mark that
+// the store is incomplete.
+func (p *location) fill(ctx context.Context, log *slog.Logger, fill func(storage.Backend) error) error {
+	if err := p.check(); err != nil {
 		return err
 	}
 	if p.storage == directory {
-		if err := hasMoved(p.dataDir); err != nil {
+		if err := checkNotMoved(p.dataDir); err != nil {
 			return err
 		}
 		return badgerstore.Fill(badgerstore.Options{Dir: p.dataDir, Retain: -1, Logger: log}, func(store *badgerstore.Store) error { return fill(store) })
@@ -170,21 +171,22 @@ func (p *place) fill(ctx context.Context, log *slog.Logger, fill func(storage.Ba
 	return errors.Join(fill(store), store.Close())
 }
 
-// unfinished makes sure that a store whose filling failed is not whole, and will not be.
-func (p *place) unfinished(ctx context.Context, log *slog.Logger) error {
+// checkIncomplete returns nil if it is certain that a store whose filling failed is incomplete and will
+// stay so.
+func (p *location) checkIncomplete(ctx context.Context, log *slog.Logger) error {
 	if p.storage == directory {
 		_, err := os.Lstat(filepath.Join(p.dataDir, manifest))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return errors.Join(err, fmt.Errorf("there is a store in %s", p.dataDir))
+		return errors.Join(err, fmt.Errorf("the store in %s may be complete", p.dataDir))
 	}
 	store, err := p.open(ctx, log, false)
 	if err != nil {
 		return err
 	}
 	mark, err := store.Get(ctx, storage.IncompleteKey, 0)
-	if err == nil { // a commit that takes the mark away and is still under way expects the one that was there
+	if err == nil { // rewriting the mark makes a delayed commit that removes it fail, because that commit expects the current revision
 		_, err = store.Commit(ctx, storage.Write{Key: mark.Key, Value: mark.Value, Expect: mark.Revision})
 	}
 	return errors.Join(err, store.Close())

@@ -18,12 +18,12 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// flags are the command line, see parseFlags.
+// flags holds the values of the command line, see parseFlags.
 type flags struct {
 	bindAddress   string
 	securePort    int
-	place               // of the store
-	to            place // that the store moves to
+	location               // location of the store
+	to            location // location to which the store moves
 	names         names.Profile
 	kubeconfig    string
 	verbosity     int
@@ -33,7 +33,7 @@ type flags struct {
 	livezGrace    time.Duration
 	shutdownDelay time.Duration
 	limits        limitFlags
-	showHidden    string // the release before this one, to show the metrics hidden since; empty: none are
+	showHidden    string // the previous minor release, whose hidden metrics are shown; empty for none
 	authn         authnFlags
 	authz         authzFlags
 	admission     admissionFlags
@@ -41,12 +41,12 @@ type flags struct {
 	network       networkFlags
 	nodes         nodeFlags
 
-	release       string            // whose versions are served; empty: the newest
-	runtimeConfig map[string]string // what is served, see server.Serving
-	features      map[string]bool   // by their gates
-	otherGates    []string          // that were given and that nobody knows, see Command.Ignored
-	otherVersions []string          // likewise
-	ignored       []string          // those without effect that were given
+	release       string            // the release whose versions are served; empty for the newest
+	runtimeConfig map[string]string // enabled versions and resources, see server.Serving
+	features      map[string]bool   // by feature gate
+	otherGates    []string          // unknown feature gates that were given, see Command.Ignored
+	otherVersions []string          // unknown versions that were given
+	ignored       []string          // given flags that have no effect
 }
 
 func (c Command) parseFlags(args []string) (*flags, error) {
@@ -55,32 +55,32 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	name := cmp.Or(c.Name, "apiserver")
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
 	set.Usage = func() {
-		fmt.Fprint(set.Output(), name+" [flags] serves.\n"+name+" backup, verify, restore and copy save a store in files, check those, and fill other stores.\n"+
-			name+" inspect --data-dir DIR [--salvage NEW] checks the directory of a server that does not run,\n"+
-			"and salvages what can be read into a new one. Each exits with 1 if anything is wrong, and has a --help.\n\nFlags:\n")
+		fmt.Fprint(set.Output(), name+" [flags] runs the server.\n"+name+" backup, verify, restore and copy save a store in files, check backups, and fill other stores.\n"+
+			name+" inspect --data-dir DIR [--salvage NEW] checks the data directory of a server that is not running,\n"+
+			"and salvages readable data into a new directory. Each command exits with 1 on failure and has a --help flag.\n\nFlags:\n")
 		set.PrintDefaults()
 	}
-	set.StringVar(&f.bindAddress, "bind-address", "127.0.0.1", "address to listen on; with 0.0.0.0 or :: others are told the first address of the machine that is no loopback")
-	set.IntVar(&f.securePort, "secure-port", 6443, "port to serve HTTPS on; 0 takes a free one")
-	f.place.define(set, c.Engines, "", "./controlplane-data", "directory of the data; empty means memory")
+	set.StringVar(&f.bindAddress, "bind-address", "127.0.0.1", "address to listen on; with 0.0.0.0 or ::, the server advertises the first non-loopback address of the machine")
+	set.IntVar(&f.securePort, "secure-port", 6443, "HTTPS port; 0 selects a free port")
+	f.location.define(set, c.Engines, "", "./controlplane-data", "data directory; empty keeps the data in memory")
 	if c.Memory != nil {
 		f.memory = c.Memory
 	}
-	f.to.define(set, c.Engines, "to-", "", "directory that the store moves to while this server serves: with this or --to-storage it copies everything there, then\n"+
-		"takes no more writes (503), says so, and is to be ended and started over that")
-	set.StringVar(&profile, "names", "kubernetes", "names on the wire: kubernetes, as kubectl and client-go know them, or orch")
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "where the admin's client configuration is written, mode 0600 (default: admin.kubeconfig in the data directory)")
-	set.StringVar(&f.tlsCert, "tls-cert-file", "", "certificate of the server, PEM (default: self-made)")
-	set.StringVar(&f.tlsKey, "tls-private-key-file", "", "key of the certificate, PEM")
-	set.StringVar(&f.certDir, "cert-dir", "", "directory with the server's apiserver.crt and apiserver.key, PEM, unless --tls-cert-file names them elsewhere (default: self-made)")
-	set.StringVar(&f.release, "release", "", "release whose versions of kinds are served, such as 1.22 (default: the newest)")
-	set.Func("runtime-config", "what is served, as KEY=true|false,...: a missing value is true, the most specific KEY counts. One is a version, apps/v1\n"+
-		"or, of the core group, v1; a resource, apps/v1/deployments; or api/ga, api/beta, api/alpha, api/legacy or api/all", settings(f.runtimeConfig))
-	set.Func("feature-gates", "which features are on, as GATE=true|false,...; there are\n"+strings.Join((*features.Set)(nil).Help(), "\n"), f.setFeatures)
-	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
-	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
-	set.StringVar(&f.showHidden, "show-hidden-metrics-for-version", "", "the minor release before this one, such as 1.36: /metrics shows what was hidden since (default: it does not)")
-	set.IntVar(&f.verbosity, "v", 0, "how much is logged: 0 is what is wrong, from 1 on also what happens, such as who leads the controllers, from 4 on everything")
+	f.to.define(set, c.Engines, "to-", "", "directory to which the store is moved while the server runs: with this flag or --to-storage, the server copies everything there,\n"+
+		"then rejects writes (503) and prints a message; stop it then, and start a server with the new store")
+	set.StringVar(&profile, "names", "kubernetes", "names in the API: kubernetes, as kubectl and client-go expect them, or orch")
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "file to which the client configuration of the administrator is written, with mode 0600 (default: admin.kubeconfig in the data directory)")
+	set.StringVar(&f.tlsCert, "tls-cert-file", "", "certificate of the server, PEM (default: generated)")
+	set.StringVar(&f.tlsKey, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
+	set.StringVar(&f.certDir, "cert-dir", "", "directory with apiserver.crt and apiserver.key of the server, PEM, used if --tls-cert-file is not set (default: generated)")
+	set.StringVar(&f.release, "release", "", "Kubernetes release whose API versions are served, such as 1.22 (default: the newest)")
+	set.Func("runtime-config", "enabled API versions and resources, as KEY=true|false,...; a missing value is true, and the most specific KEY applies. A KEY is a version\n"+
+		"(apps/v1, or v1 for the core group), a resource (apps/v1/deployments), or api/ga, api/beta, api/alpha, api/legacy or api/all", parseSettings(f.runtimeConfig))
+	set.Func("feature-gates", "feature gates, as GATE=true|false,...; available:\n"+strings.Join((*features.Set)(nil).Help(), "\n"), f.setFeatures)
+	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start during which /livez does not fail")
+	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between the failure of /readyz and the shutdown")
+	set.StringVar(&f.showHidden, "show-hidden-metrics-for-version", "", "previous minor release, such as 1.36: /metrics shows the metrics hidden since then (default: none)")
+	set.IntVar(&f.verbosity, "v", 0, "log verbosity: 0 logs warnings and errors, 1 also events such as leader changes, 4 everything")
 	f.limits.define(set)
 	f.authn.define(set)
 	f.authz.define(set)
@@ -90,7 +90,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	f.nodes.define(set)
 	c.defineIgnored(set, f)
 	for name, value := range c.Defaults {
-		set.Lookup(name).DefValue = value // what --help tells
+		set.Lookup(name).DefValue = value // the default that --help prints
 	}
 	if err := parse(set, args); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	}
 	var ok bool
 	if f.names, ok = names.Parse(profile); !ok {
-		return nil, fmt.Errorf("--names is orch or kubernetes, not %q", profile)
+		return nil, fmt.Errorf("--names must be orch or kubernetes, not %q", profile)
 	}
 	if c.Ignored != nil {
 		f.dropOtherGates()
@@ -112,7 +112,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	if err := c.validate(set, f); err != nil {
 		return nil, err
 	}
-	for _, name := range f.admission.leaveOut(c.IgnoredPlugins) {
+	for _, name := range f.admission.dropPlugins(c.IgnoredPlugins) {
 		f.ignored = append(f.ignored, "--"+name)
 	}
 	f.authz.defaults(set, &f.authn)
@@ -125,7 +125,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	return f, nil
 }
 
-// logLevel is from which level on messages are logged.
+// logLevel returns the lowest level that is logged.
 func (f *flags) logLevel() slog.Level {
 	switch {
 	case f.verbosity >= 4:
@@ -136,8 +136,8 @@ func (f *flags) logLevel() slog.Level {
 	return slog.LevelWarn
 }
 
-// parse passes over empty words, which templates of command lines leave. Help is printed
-// to those who ask for it; a mistake is one line, which hundreds would hide.
+// parse parses args. It skips empty arguments, which command line templates can produce. It prints the
+// help only on request: after a mistake, hundreds of lines would hide the error.
 func parse(set *flag.FlagSet, args []string) error {
 	out := set.Output()
 	set.SetOutput(io.Discard)
@@ -152,7 +152,7 @@ func parse(set *flag.FlagSet, args []string) error {
 	return err
 }
 
-// setDefaults gives flags that were not given the values of this command.
+// setDefaults sets flags that were not given to the defaults of this command.
 func (c Command) setDefaults(set *flag.FlagSet) error {
 	given := map[string]bool{}
 	set.Visit(func(x *flag.Flag) { given[x.Name] = true })
@@ -167,7 +167,7 @@ func (c Command) setDefaults(set *flag.FlagSet) error {
 	return nil
 }
 
-// defineIgnored defines the flags of this command that have no effect.
+// defineIgnored defines the flags that this command accepts without effect.
 func (c Command) defineIgnored(set *flag.FlagSet, f *flags) {
 	for name, alone := range c.Ignored {
 		take := func(string) error {
@@ -177,14 +177,14 @@ func (c Command) defineIgnored(set *flag.FlagSet, f *flags) {
 			return nil
 		}
 		if alone {
-			set.BoolFunc(name, "taken without effect", take)
+			set.BoolFunc(name, "ignored", take)
 		} else {
-			set.Func(name, "taken without effect", take)
+			set.Func(name, "ignored", take)
 		}
 	}
 }
 
-// findCertificate looks for the server's certificate in --cert-dir.
+// findCertificate uses the certificate in --cert-dir if there is one.
 func (f *flags) findCertificate() error {
 	if f.certDir == "" || f.tlsCert != "" {
 		return nil
@@ -192,7 +192,7 @@ func (f *flags) findCertificate() error {
 	cert, key := filepath.Join(f.certDir, "apiserver.crt"), filepath.Join(f.certDir, "apiserver.key")
 	for _, path := range []string{cert, key} {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil // as with the field's, the server makes one
+			return nil // like kube-apiserver, the server then creates one
 		} else if err != nil {
 			return fmt.Errorf("--cert-dir: %w", err)
 		}
@@ -201,8 +201,8 @@ func (f *flags) findCertificate() error {
 	return nil
 }
 
-// needed says which flags mean nothing without another one.
-func needed() map[string][]string {
+// requirements returns, for each flag, the flags that require it.
+func requirements() map[string][]string {
 	return map[string][]string{
 		"tls-cert-file":        {"tls-private-key-file"},
 		"tls-private-key-file": {"tls-cert-file"},
@@ -228,45 +228,45 @@ func needed() map[string][]string {
 	}
 }
 
-// validate refuses flags that would be ignored: nobody finds out otherwise that the
-// server does not do what it was told. A command that takes flags without effect takes
-// these too; half of a pair is a mistake there as well.
+// validate rejects flags that would have no effect, so that the user notices. If the command ignores
+// flags without effect, validate only adds them to f.ignored, except for flags that are one half of a
+// pair.
 func (c Command) validate(set *flag.FlagSet, f *flags) error {
 	given := map[string]bool{}
 	set.Visit(func(x *flag.Flag) { given[x.Name] = x.Value.String() != "" || x.Name == "authorization-mode" })
 	var faults []error
-	var idle []string
-	for other, names := range needed() {
+	var ignored []string
+	for required, names := range requirements() {
 		for _, name := range names {
 			switch {
-			case !given[name] || set.Lookup(other).Value.String() != "":
-			case c.Ignored != nil && !slices.Contains(needed()[name], other):
-				idle = append(idle, "--"+name)
+			case !given[name] || set.Lookup(required).Value.String() != "":
+			case c.Ignored != nil && !slices.Contains(requirements()[name], required):
+				ignored = append(ignored, "--"+name)
 			default:
-				faults = append(faults, fmt.Errorf("--%s means nothing without --%s", name, other))
+				faults = append(faults, fmt.Errorf("--%s requires --%s", name, required))
 			}
 		}
 	}
 	if given["service-account-signing-key-file"] && given["service-account-private-key-file"] {
-		faults = append(faults, errors.New("--service-account-signing-key-file and --service-account-private-key-file are the same: give one of them"))
+		faults = append(faults, errors.New("--service-account-signing-key-file and --service-account-private-key-file are the same flag: set only one of them"))
 	}
 	if f.audit.policyFile != "" && f.audit.logPath == "" && f.audit.webhookFile == "" {
 		if c.Ignored != nil {
-			idle = append(idle, "--audit-policy-file")
+			ignored = append(ignored, "--audit-policy-file")
 		} else {
-			faults = append(faults, errors.New("--audit-policy-file records nowhere: it needs --audit-log-path or --audit-webhook-config-file"))
+			faults = append(faults, errors.New("--audit-policy-file requires --audit-log-path or --audit-webhook-config-file"))
 		}
 	}
 	if f.livezGrace < 0 || f.shutdownDelay < 0 {
 		faults = append(faults, errors.New("--livez-grace-period and --shutdown-delay-duration must not be negative"))
 	}
-	faults = append(faults, f.place.validate(set)...)
+	faults = append(faults, f.location.validate(set)...)
 	faults = append(faults, f.to.validate(set)...)
 	faults = append(faults, f.limits.validate()...)
 	faults = append(faults, f.nodes.validate()...)
 	faults = append(faults, f.authz.validate(given["authorization-mode"])...)
-	slices.Sort(idle)
-	f.ignored = append(f.ignored, idle...)
+	slices.Sort(ignored)
+	f.ignored = append(f.ignored, ignored...)
 	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(faults...)
 }

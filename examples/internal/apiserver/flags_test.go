@@ -20,40 +20,40 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestFlagsThatWouldBeIgnored: a flag that means nothing beside the others is an
-// error that says what is missing.
-func TestFlagsThatWouldBeIgnored(t *testing.T) {
+// TestFlagsWithoutEffectAreErrors: a flag that requires another flag is an error without it, and the
+// error names the other flag.
+func TestFlagsWithoutEffectAreErrors(t *testing.T) {
 	t.Parallel()
-	values := map[string]string{ // of flags that take no free text
+	values := map[string]string{ // valid values of flags that do not accept every text
 		"oidc-required-claim": "a=b", "authentication-token-webhook-cache-ttl": "1m", "authorization-webhook-cache-authorized-ttl": "1m",
 		"authorization-webhook-cache-unauthorized-ttl": "1m", "audit-log-maxsize": "1", "audit-log-maxbackup": "1", "audit-log-maxage": "1",
 	}
-	for other, flags := range needed() {
+	for other, flags := range requirements() {
 		for _, name := range flags {
 			value := values[name]
 			if value == "" {
 				value = "x"
 			}
 			_, err := Command{}.parseFlags([]string{"--" + name, value})
-			assert.ErrorContains(t, err, "--"+name+" means nothing without --"+other, name)
+			assert.ErrorContains(t, err, "--"+name+" requires --"+other, name)
 			_, err = Command{}.parseFlags([]string{"--" + name, value, "--" + other, ""})
-			assert.ErrorContains(t, err, "--"+name+" means nothing without --"+other, name)
+			assert.ErrorContains(t, err, "--"+name+" requires --"+other, name)
 		}
 	}
 	for want, args := range map[string][]string{
-		"--authorization-mode is empty":           {"--authorization-mode", ""},
-		"--authorization-mode has RBAC twice":     {"--authorization-mode", "RBAC,Node,RBAC"},
-		"--authorization-mode has Node twice":     {"--authorization-mode", "Node", "--authorization-mode", "Node"},
-		"without --authorization-mode ABAC":       {"--authorization-policy-file", "x"},
-		"without --authorization-mode Webhook":    {"--authorization-mode", "RBAC", "--authorization-webhook-config-file", "x"},
-		"records nowhere":                         {"--audit-policy-file", "x"},
-		"are the same":                            {"--service-account-signing-key-file", "x", "--service-account-private-key-file", "y"},
-		"must not be negative":                    {"--livez-grace-period", "-1s"},
-		"--shutdown-delay-duration must":          {"--shutdown-delay-duration", "-1s"},
-		`"a" is given twice`:                      {"--oidc-required-claim", "a=b", "--oidc-required-claim", "a=c"},
-		"--tls-cert-file means nothing without":   {"--tls-cert-file", "x"},
-		"--proxy-client-key-file means nothing":   {"--proxy-client-key-file", "x"},
-		"--oidc-client-id means nothing without ": {"--oidc-client-id", "x", "--authorization-mode", "RBAC"},
+		"--authorization-mode is empty":               {"--authorization-mode", ""},
+		"duplicate mode RBAC in --authorization-mode": {"--authorization-mode", "RBAC,Node,RBAC"},
+		"duplicate mode Node in --authorization-mode": {"--authorization-mode", "Node", "--authorization-mode", "Node"},
+		"requires --authorization-mode ABAC":          {"--authorization-policy-file", "x"},
+		"requires --authorization-mode Webhook":       {"--authorization-mode", "RBAC", "--authorization-webhook-config-file", "x"},
+		"requires --audit-log-path or":                {"--audit-policy-file", "x"},
+		"are the same flag":                           {"--service-account-signing-key-file", "x", "--service-account-private-key-file", "y"},
+		"must not be negative":                        {"--livez-grace-period", "-1s"},
+		"--shutdown-delay-duration must":              {"--shutdown-delay-duration", "-1s"},
+		`duplicate key "a"`:                           {"--oidc-required-claim", "a=b", "--oidc-required-claim", "a=c"},
+		"--tls-cert-file requires":                    {"--tls-cert-file", "x"},
+		"--proxy-client-key-file requires":            {"--proxy-client-key-file", "x"},
+		"--oidc-client-id requires ":                  {"--oidc-client-id", "x", "--authorization-mode", "RBAC"},
 	} {
 		_, err := Command{}.parseFlags(args)
 		assert.ErrorContains(t, err, want, "%v", args)
@@ -70,7 +70,7 @@ func TestFlagsThatWouldBeIgnored(t *testing.T) {
 	}
 }
 
-// TestHiddenMetrics: a release that is not the one before ends the start.
+// TestHiddenMetrics: the server does not start if the release is not the previous one.
 func TestHiddenMetrics(t *testing.T) {
 	t.Parallel()
 	err := Command{}.run(t.Context(), []string{"--show-hidden-metrics-for-version", "1.20", "--data-dir", "", "--secure-port", "0",
@@ -88,7 +88,7 @@ func TestByteLimits(t *testing.T) {
 	assert.EqualValues(t, 2000, l.StoreBytes)
 }
 
-// TestRequestLimits: the field's flags mean what they mean there.
+// TestRequestLimits: the limits have the same meaning as in kube-apiserver.
 func TestRequestLimits(t *testing.T) {
 	t.Parallel()
 	f, err := Command{}.parseFlags(nil)
@@ -103,7 +103,7 @@ func TestRequestLimits(t *testing.T) {
 	}
 }
 
-// TestWatchEnds: a watch that does not say when it ends as --min-request-timeout says.
+// TestWatchEnds: a watch without a timeout ends after --min-request-timeout.
 func TestWatchEnds(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, t.TempDir(), "--min-request-timeout=1", "--max-requests-inflight=1", "--max-mutating-requests-inflight=0")
@@ -116,11 +116,11 @@ func TestWatchEnds(t *testing.T) {
 	defer res.Body.Close()
 	assert.Equal(t, 200, res.StatusCode)
 	_, err = io.Copy(io.Discard, res.Body)
-	assert.NoError(t, err, "it ends by itself")
+	assert.NoError(t, err, "the watch ends by itself")
 }
 
-// TestAdmissionPluginsByName: a plugin is disabled by its name, and a server that
-// is told of one that it does not have does not start.
+// TestAdmissionPluginsByName: a plugin is disabled by its name, and the server does not start with an
+// unknown name.
 func TestAdmissionPluginsByName(t *testing.T) {
 	t.Parallel()
 	f, err := Command{}.parseFlags([]string{"--disable-admission-plugins", "CertificateSigning, NamespaceLifecycle", "--default-not-ready-toleration-seconds", "5"})
@@ -138,8 +138,8 @@ func TestAdmissionPluginsByName(t *testing.T) {
 	assert.ErrorContains(t, err, "the admission plugin RBACEscalation cannot be disabled")
 }
 
-// TestRuntimeConfigAndGates: lists of pairs, given once or often; gates that nobody knows are
-// the server's to refuse, unless the command lets them be.
+// TestRuntimeConfigAndGates: the lists can be repeated; the server rejects unknown gates unless the
+// command ignores them.
 func TestRuntimeConfigAndGates(t *testing.T) {
 	t.Parallel()
 	args := []string{"--runtime-config=api/all=false, v1 ,apps/v1=false", "--runtime-config", "apps/v1=true,,batch/v1/jobs",
@@ -156,7 +156,7 @@ func TestRuntimeConfigAndGates(t *testing.T) {
 	assert.Equal(t, []string{"Other"}, f.otherGates)
 	f, err = Command{Ignored: map[string]bool{}}.parseFlags([]string{"--release=1.34", "--feature-gates", " CSIMigration = true, APIListChunking=false,WatchList=false, RecoverVolumeExpansionFailure=false, ", "--feature-gates=AllBeta=true", "--feature-gates="})
 	require.NoError(t, err)
-	assert.Equal(t, []string{"APIListChunking", "CSIMigration"}, f.otherGates, "the release has them no more")
+	assert.Equal(t, []string{"APIListChunking", "CSIMigration"}, f.otherGates, "the release no longer has the gates")
 	assert.Equal(t, map[string]bool{"WatchList": false, "RecoverVolumeExpansionFailure": false, "AllBeta": true}, f.features)
 	for arg, want := range map[string]string{"WatchList": "missing bool value for WatchList", "WatchList=on": "invalid value of WatchList=on"} {
 		_, err = Command{}.parseFlags([]string{"--feature-gates=" + arg})
@@ -164,7 +164,8 @@ func TestRuntimeConfigAndGates(t *testing.T) {
 	}
 }
 
-// TestEngines: --storage names what a program offers, and takes the flags of that alone.
+// TestEngines: --storage accepts the engines that a program offers, and only the flags of the selected
+// engine.
 func TestEngines(t *testing.T) {
 	t.Parallel()
 	where := ""
@@ -184,16 +185,16 @@ func TestEngines(t *testing.T) {
 	require.NoError(t, err)
 	assert.Same(t, store, opened)
 	assert.Equal(t, "3", where)
-	assert.ErrorContains(t, f.advise(&server.NamesError{Store: "orch", Server: "kubernetes"}), "for what is in attic start with --names orch")
+	assert.ErrorContains(t, f.advise(&server.NamesError{Store: "orch", Server: "kubernetes"}), "to use the data in attic, start with --names orch")
 
 	_, err = c.parseFlags([]string{"--attic-box", "3"})
-	assert.ErrorContains(t, err, "--attic-box means nothing without --storage attic")
+	assert.ErrorContains(t, err, "--attic-box requires --storage attic")
 	_, err = c.parseFlags([]string{"--attic-key", "3"})
-	assert.ErrorContains(t, err, "--attic-key means nothing without --storage attic")
+	assert.ErrorContains(t, err, "--attic-key requires --storage attic")
 	_, err = c.parseFlags([]string{"--to-attic-key", "3"})
-	assert.ErrorContains(t, err, "--to-attic-key means nothing without --to-storage attic")
+	assert.ErrorContains(t, err, "--to-attic-key requires --to-storage attic")
 	_, err = c.parseFlags([]string{"--storage", "cellar"})
-	assert.ErrorContains(t, err, "there is directory or attic")
+	assert.ErrorContains(t, err, "must be directory or attic")
 	_, err = Command{}.parseFlags([]string{"--storage", "directory"})
 	assert.ErrorContains(t, err, "not defined")
 }

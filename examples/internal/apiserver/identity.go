@@ -12,15 +12,16 @@ import (
 	"orch.io/controlplane/server/serving"
 )
 
-// identity is what the server shows and whom it trusts.
+// identity holds the certificates of the server and the authorities that it trusts.
 type identity struct {
 	ca      *serving.Authority
 	tls     *tls.Config
-	clients *x509.CertPool // authorities of client certificates
-	caPEM   []byte         // what clients verify the server with
+	clients *x509.CertPool // trusted authorities of client certificates
+	caPEM   []byte         // authorities that verify the server
 }
 
-// identity loads or makes the server's certificates; at is where it is reached.
+// identity loads or creates the certificates of the server. at is the address at which clients reach
+// it.
 func (f *flags) identity(at netip.Addr) (*identity, error) {
 	ca, err := f.authority()
 	if err != nil {
@@ -33,7 +34,7 @@ func (f *flags) identity(at netip.Addr) (*identity, error) {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
 		if !id.clients.AppendCertsFromPEM(bundle) {
-			return nil, fmt.Errorf("--client-ca-file: %s holds no certificate", f.authn.clientCAFile)
+			return nil, fmt.Errorf("--client-ca-file: no certificate in %s", f.authn.clientCAFile)
 		}
 	}
 	if id.tls, err = f.serving(ca, at); err != nil {
@@ -47,7 +48,8 @@ func (f *flags) identity(at netip.Addr) (*identity, error) {
 	return id, nil
 }
 
-// serving returns the server's certificate, with which pods reach it by its service too.
+// serving returns the TLS configuration of the server. A generated certificate is also valid for the
+// server's Service, through which pods reach the server.
 func (f *flags) serving(ca *serving.Authority, at netip.Addr) (*tls.Config, error) {
 	if f.tlsCert == "" {
 		service := f.names.Wire(wellknown.ServerService) + ".default"
@@ -58,7 +60,8 @@ func (f *flags) serving(ca *serving.Authority, at netip.Addr) (*tls.Config, erro
 	return serving.TLS(cert), err
 }
 
-// authority is the self-made certificate authority, kept in the data directory.
+// authority returns the certificate authority of the server, which is generated once and kept in the
+// data directory.
 func (f *flags) authority() (*serving.Authority, error) {
 	if f.dataDir == "" {
 		return serving.NewAuthority("controlplane")
@@ -66,8 +69,8 @@ func (f *flags) authority() (*serving.Authority, error) {
 	return serving.LoadAuthority(f.dataDir)
 }
 
-// writeKubeconfig writes a client configuration with a certificate of the
-// admin, and returns its path.
+// writeKubeconfig writes a client configuration with a certificate of the administrator, and returns
+// its path.
 func (id *identity) writeKubeconfig(f *flags, server string) (string, error) {
 	cert, key, err := id.ca.Client("admin", auth.Masters)
 	if err != nil {

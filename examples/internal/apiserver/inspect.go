@@ -13,15 +13,15 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// errNotWhole is the answer about a directory with which something is wrong.
+// errNotWhole is returned for a damaged directory.
 var errNotWhole = errors.New("the directory is damaged")
 
-// inspect is the command for the directory of a server that does not run: what
-// is wrong with it, and what can be read of it into a new one.
+// inspect implements the command that reports damage in the data directory of a server that is not
+// running, and can salvage the readable data into a new directory.
 func inspect(ctx context.Context, args []string, out io.Writer) error {
 	set := flag.NewFlagSet("apiserver inspect", flag.ContinueOnError)
-	dir := set.String("data-dir", "./controlplane-data", "directory of the data of a server that does not run; nothing in it is changed")
-	to := set.String("salvage", "", "new directory for everything that can be read: objects with their resourceVersions, keys and certificates")
+	dir := set.String("data-dir", "./controlplane-data", "data directory of a server that is not running; it is not changed")
+	to := set.String("salvage", "", "new directory for the readable data: objects with their resourceVersions, keys and certificates")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func inspect(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tell(out, report)
+	printReport(out, report)
 	if *to != "" {
 		fmt.Fprintf(out, "salvaged %d objects into %s\n", report.Records, *to)
 	}
@@ -48,8 +48,8 @@ func inspect(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-func tell(out io.Writer, r *badgerstore.Report) {
-	fmt.Fprintf(out, "objects that can be read: %d\n", r.Records)
+func printReport(out io.Writer, r *badgerstore.Report) {
+	fmt.Fprintf(out, "readable objects: %d\n", r.Records)
 	fmt.Fprintf(out, "newest revision: %d found", r.Revision)
 	if r.Acknowledged > 0 {
 		fmt.Fprintf(out, ", %d acknowledged", r.Acknowledged)
@@ -59,18 +59,18 @@ func tell(out io.Writer, r *badgerstore.Report) {
 		fmt.Fprintln(out, "note:", note)
 	}
 	for _, fault := range r.Problems {
-		fmt.Fprintln(out, "fault:", fault)
+		fmt.Fprintln(out, "damage:", fault)
 	}
 	for i := range r.Damaged {
-		fmt.Fprintln(out, "fault:", &r.Damaged[i])
+		fmt.Fprintln(out, "damage:", &r.Damaged[i])
 	}
 	if r.Intact() {
-		fmt.Fprintln(out, "nothing is wrong")
+		fmt.Fprintln(out, "no damage found")
 	}
 }
 
-// copyKeys copies what the server keeps beside its store, so that certificates
-// and tokens stay valid. Others that are there already are not replaced.
+// copyKeys copies the keys and certificates of the server, so that certificates and tokens stay valid.
+// It fails if a file exists in the target with other content.
 func copyKeys(to, from string) error {
 	files, err := filepath.Glob(filepath.Join(from, "*.pem"))
 	if err != nil {
@@ -86,7 +86,7 @@ func copyKeys(to, from string) error {
 		case err == nil && bytes.Equal(have, data):
 			continue
 		case err == nil:
-			return fmt.Errorf("%s is there, with other contents than %s", target, path)
+			return fmt.Errorf("%s already exists with other content than %s", target, path)
 		}
 		err = save(target, func(w io.Writer) error {
 			_, err := w.Write(data)

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInspect: a server whose list of tables is cut refuses to start and says
-// what to do; inspect says what is wrong and refuses a directory in use; what it
-// salvages is served, to the same clients.
-func TestInspect(t *testing.T) {
+// TestInspectAndSalvage: a server with a truncated manifest refuses to start and recommends salvage.
+// The command inspect reports the damage and refuses a directory in use. The salvaged data is served to
+// the same clients.
+func TestInspectAndSalvage(t *testing.T) {
 	dir := t.TempDir()
 	run := func(args ...string) (string, error) {
 		out, err := command(args...).CombinedOutput()
@@ -38,7 +38,7 @@ func TestInspect(t *testing.T) {
 	}
 	out, err := run("inspect", "--data-dir", dir)
 	require.NoError(t, err, out)
-	require.Contains(t, out, "nothing is wrong")
+	require.Contains(t, out, "no damage found")
 
 	list := filepath.Join(dir, "MANIFEST")
 	data, err := os.ReadFile(list)
@@ -51,8 +51,8 @@ func TestInspect(t *testing.T) {
 
 	salvaged := filepath.Join(t.TempDir(), "salvaged")
 	out, err = run("inspect", "--data-dir", dir, "--salvage", salvaged)
-	require.Error(t, err, "something is wrong with the directory")
-	require.Contains(t, out, "fault: ")
+	require.Error(t, err, "inspect of a damaged directory")
+	require.Contains(t, out, "damage: ")
 	require.Contains(t, out, "salvaged ")
 	p := startProcess(t, salvaged)
 	p.client = adminClient(t, filepath.Join(dir, "admin.kubeconfig"))

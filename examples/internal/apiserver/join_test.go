@@ -22,11 +22,10 @@ import (
 	"orch.io/controlplane/server/serving"
 )
 
-// TestJoin is a machine that knows an address and a token, and ends with a
-// certificate of its own: it reads cluster-info from a server that it does not
-// trust yet, verifies it by the token, trusts the authority in it, asks for a
-// node's certificate and connects with that.
-func TestJoin(t *testing.T) {
+// TestJoinWithBootstrapToken: a machine that knows only an address and a token gets a node certificate.
+// It reads cluster-info from a server that it does not trust yet, verifies it with the token, trusts
+// the authority in it, requests a node certificate and connects with that.
+func TestJoinWithBootstrapToken(t *testing.T) {
 	t.Parallel()
 	f := files{t, t.TempDir()}
 	ca, err := serving.NewAuthority("ca")
@@ -35,7 +34,7 @@ func TestJoin(t *testing.T) {
 	require.NoError(t, err)
 	cert, key, err := ca.Server("127.0.0.1")
 	require.NoError(t, err)
-	server := running(t, "--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"),
+	server := startServer(t, "--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"),
 		"--tls-cert-file", f.put("tls.pem", string(cert)), "--tls-private-key-file", f.put("tls.key", string(key)),
 		"--client-ca-file", f.put("ca.pem", string(ca.PEM())), "--root-ca-file", f.put("root.pem", string(ca.PEM())),
 		"--cluster-signing-cert-file", f.put("sign.pem", string(ca.PEM())), "--cluster-signing-key-file", f.put("sign.key", string(caKey)),
@@ -54,7 +53,7 @@ func TestJoin(t *testing.T) {
 	code, answer := node.ask(nil, "POST", requests, id+"."+secret, body)
 	require.Equal(t, 201, code, answer)
 	var issued []byte
-	require.Eventually(t, func() bool { // nobody approves by hand: the controllers do
+	require.Eventually(t, func() bool { // the controllers approve it
 		_, answer = node.ask(nil, "GET", requests+"/n1", id+"."+secret, "")
 		status, _ := answer["status"].(map[string]any)
 		text, _ := status["certificate"].(string)
@@ -67,11 +66,11 @@ func TestJoin(t *testing.T) {
 	require.Equal(t, 201, code, answer)
 	assert.Equal(t, "system:node:n1", answer["status"].(map[string]any)["userInfo"].(map[string]any)["username"])
 	code, _ = node.ask(&pair, "GET", "/api/v1/namespaces/kube-system/secrets/bootstrap-token-"+id, "", "")
-	assert.Equal(t, 403, code, "a node sees the secrets of its pods alone")
+	assert.Equal(t, 403, code, "a node may only read secrets of its pods")
 	code, _ = node.ask(&pair, "GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1", "", "")
 	assert.Equal(t, 200, code)
 
-	// A token past its time opens nothing and is cleaned away.
+	// An expired token is rejected and removed.
 	code, answer = ask(t, nil, "PATCH", server+"/api/v1/namespaces/kube-system/secrets/bootstrap-token-"+id, "admin-token",
 		`{"stringData":{"expiration":"2001-01-01T00:00:00Z"}}`, "Content-Type", "application/merge-patch+json")
 	require.Equal(t, 200, code, answer)
@@ -85,8 +84,7 @@ func TestJoin(t *testing.T) {
 	}, time.Minute, 20*time.Millisecond)
 }
 
-// prepareJoin does what an administrator does once: the token, the document,
-// and who may read and ask for what.
+// prepareJoin does what an administrator does once: it creates the token, cluster-info and the roles.
 func prepareJoin(t *testing.T, server, id, secret string) {
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 	for _, step := range [][2]string{
@@ -103,8 +101,8 @@ func prepareJoin(t *testing.T, server, id, secret string) {
 	}
 }
 
-// verifiedAuthority reads cluster-info as anybody and returns the authority in
-// it once its signature is right. It computes the signature by itself.
+// verifiedAuthority reads cluster-info without credentials and returns the authority in it after
+// verifying its signature.
 func verifiedAuthority(t *testing.T, server, id, secret string) []byte {
 	var document, signature string
 	require.Eventually(t, func() bool {
@@ -116,7 +114,7 @@ func verifiedAuthority(t *testing.T, server, id, secret string) []byte {
 	}, time.Minute, 20*time.Millisecond)
 	parts := strings.Split(signature, ".")
 	require.Len(t, parts, 3)
-	require.Empty(t, parts[1], "the payload is left out")
+	require.Empty(t, parts[1], "the JWS is detached: it has no payload")
 	header, err := base64.RawURLEncoding.DecodeString(parts[0])
 	require.NoError(t, err)
 	require.JSONEq(t, `{"alg":"HS256","kid":"`+id+`"}`, string(header))
@@ -130,7 +128,7 @@ func verifiedAuthority(t *testing.T, server, id, secret string) []byte {
 	return ca
 }
 
-// joining is a machine that trusts the authority that it found.
+// joining is a machine that trusts the authority that it has verified.
 type joining struct {
 	*testing.T
 	server string

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// object is what the test reads of a ConfigMap.
+// object holds the tested fields of a ConfigMap.
 type object struct {
 	Metadata struct {
 		Name            string `json:"name"`
@@ -34,14 +34,14 @@ func number(s string) uint64 {
 	return v
 }
 
-// event is one event of a watch.
+// event is an event of a watch.
 type event struct {
 	Type   string `json:"type"`
 	Object object `json:"object"`
 }
 
-// follow watches from a version until the watch breaks or an object with the
-// given name comes, and returns what it saw before that.
+// follow watches from a resourceVersion until the watch breaks or an object with the given name
+// arrives, and returns the events before that.
 func (p *process) follow(after uint64, until string) []event {
 	res, err := p.client.Get(fmt.Sprintf("%s%s?watch=true&resourceVersion=%d", p.url, mapsPath, after))
 	if err != nil {
@@ -58,8 +58,8 @@ func (p *process) follow(after uint64, until string) []event {
 	}
 }
 
-// count is one writer: it raises the number in its object until a request fails.
-// last is the newest answer it got.
+// count is a writer: it increments the number in its object until a request fails. last is the newest
+// answer that it got.
 func (p *process) count(name string, last *object, acked *atomic.Int64) {
 	for {
 		method, path, n := "POST", mapsPath, 0
@@ -94,7 +94,7 @@ func (p *process) count(name string, last *object, acked *atomic.Int64) {
 
 const killWriters, kills, ackedBeforeKill = 16, 3, 400
 
-// countUntilKilled has the writers count, and kills the program among them.
+// countUntilKilled runs the writers and kills the program while they write.
 func (p *process) countUntilKilled(last *[killWriters]object) {
 	var all sync.WaitGroup
 	var acked atomic.Int64
@@ -106,19 +106,19 @@ func (p *process) countUntilKilled(last *[killWriters]object) {
 	all.Wait()
 }
 
-// TestKill ends the program at any moment while sixteen writers count up, and
-// starts it again: what was acknowledged is there, versions go on upwards, and
-// watches resumed at the newest and at the oldest version have no gap.
-func TestKill(t *testing.T) {
+// TestKilledServerLosesNoWrite: the program is killed at random moments while sixteen writers increment
+// counters, and started again. All acknowledged writes are there, resourceVersions increase, and
+// watches resumed at the newest and the oldest version have no gap.
+func TestKilledServerLosesNoWrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := startProcess(t, dir, ownMaps) // what is counted is the writers' own
+	p := startProcess(t, dir, noOwnConfigMaps) // only the writers create ConfigMaps
 	_, body := p.call("GET", mapsPath, "")
 	var list object
 	require.NoError(t, json.Unmarshal([]byte(body), &list))
 	first := list.version()
 	var last [killWriters]object
-	var resumed []event // what a watch sees that goes on after each kill
+	var resumed []event // the events of a watch that is resumed after each kill
 	newest, fence := first, ""
 	for round := range kills {
 		before := make(chan []event, 1)
@@ -128,14 +128,14 @@ func TestKill(t *testing.T) {
 		for _, e := range resumed {
 			newest = max(newest, e.Object.version())
 		}
-		p = startProcess(t, dir, ownMaps)
+		p = startProcess(t, dir, noOwnConfigMaps)
 		high := p.checkAcknowledged(&last, newest)
 		fence = fmt.Sprintf("fence-%d", round)
 		code, body := p.call("POST", mapsPath, fmt.Sprintf(`{"metadata":{"name":%q}}`, fence))
 		require.Equal(t, 201, code, body)
 		var f object
 		require.NoError(t, json.Unmarshal([]byte(body), &f))
-		assert.Greater(t, f.version(), high, "versions go on upwards")
+		assert.Greater(t, f.version(), high, "versions increase")
 		resumed = append(resumed, p.follow(newest, fence)...)
 		newest = f.version()
 	}
@@ -145,8 +145,8 @@ func TestKill(t *testing.T) {
 	assert.Equal(t, whole, resumed)
 }
 
-// checkAcknowledged finds each object as its writer last had it acknowledged, or
-// one step further, and returns the newest version there is.
+// checkAcknowledged checks that each object is as its writer last had it acknowledged, or one step
+// further, and returns the newest version.
 func (p *process) checkAcknowledged(last *[killWriters]object, newest uint64) uint64 {
 	p.Helper()
 	for w := range last {
@@ -169,7 +169,7 @@ func (p *process) checkAcknowledged(last *[killWriters]object, newest uint64) ui
 	return newest
 }
 
-// checkGapless finds each step of each writer once, in the order of versions.
+// checkGapless checks that the events contain each step of each writer once, in the order of versions.
 func checkGapless(t *testing.T, events []event) {
 	t.Helper()
 	next := map[string]int{}

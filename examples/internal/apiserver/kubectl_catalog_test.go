@@ -15,24 +15,25 @@ import (
 //go:embed testdata/catalog.yaml
 var catalog string
 
-// TestKubectlCatalog shows one object of each built-in kind in every way that kubectl
-// has, and empties the namespace that they are in. A kind that the catalog lacks fails.
+// TestKubectlCatalog shows one object of each built-in kind with every kubectl command that shows
+// objects, and then deletes the objects of the namespace. It fails if the catalog has no object of a
+// kind.
 func TestKubectlCatalog(t *testing.T) {
 	k := newKubectl(t)
 	k.put("catalog.yaml", catalog)
 	k.ok("create -f @catalog.yaml")
 	k.put("ships.yaml", shipDefinition)
 	k.ok("create -f @ships.yaml")
-	objects := map[string]string{ // that cannot be called sample
+	objects := map[string]string{ // names of objects that cannot be named sample
 		"customresourcedefinitions.apiextensions.k8s.io": "ships.sea.example.com",
 		"apiservices.apiregistration.k8s.io":             "v1.sample.example.com",
 		"ipaddresses.networking.k8s.io":                  "192.0.2.1",
-		"componentstatuses":                              "storage", // of the server itself
+		"componentstatuses":                              "storage", // created by the server
 	}
-	since := map[string]int{ // the minor version of the kubectl that describes this kind by its v1
+	since := map[string]int{ // the minor version of kubectl since which it describes v1 of this kind
 		"ipaddresses.networking.k8s.io": 33, "servicecidrs.networking.k8s.io": 33, "volumeattributesclasses.storage.k8s.io": 34,
 	}
-	explained := map[string]string{"events.events.k8s.io": "events --api-version=events.k8s.io/v1"} // kubectl takes the name for fields of events
+	explained := map[string]string{"events.events.k8s.io": "events --api-version=events.k8s.io/v1"} // kubectl would take the group for fields of events
 	version := k.minor()
 	var shown, described []string
 	kinds := strings.Fields(k.ok("api-resources --verbs=list -o name"))
@@ -57,18 +58,18 @@ func TestKubectlCatalog(t *testing.T) {
 		})
 	}
 	all := strings.Join(shown, " ")
-	assert.Len(t, strings.Split(k.ok("-n sample get "+all), "\n\n"), len(shown), "a table for each")
-	assert.Len(t, strings.Split(k.ok("-n sample get -o wide "+all), "\n\n"), len(shown), "a table for each")
+	assert.Len(t, strings.Split(k.ok("-n sample get "+all), "\n\n"), len(shown), "a table for each kind")
+	assert.Len(t, strings.Split(k.ok("-n sample get -o wide "+all), "\n\n"), len(shown), "a table for each kind")
 	out := k.ok("-n sample describe " + strings.Join(described, " "))
 	assert.Equal(t, len(described), strings.Count("\n"+out, "\nName:"), out)
 
 	k.ok("delete namespace sample --wait=false", "deleted")
-	k.ok("delete apiservice v1.sample.example.com", "deleted")              // of its server, which is nowhere, nobody knows what it has in the namespace
-	k.ok("-n sample delete pod sample --grace-period=0 --force", "deleted") // no agent of its node says that it ended
+	k.ok("delete apiservice v1.sample.example.com", "deleted")              // its server does not exist, so its resources in the namespace cannot be deleted
+	k.ok("-n sample delete pod sample --grace-period=0 --force", "deleted") // no kubelet reports that the pod ended
 	k.ok("wait namespace/sample --for=delete --timeout=60s")
 }
 
-// minor is the second number of kubectl's version.
+// minor returns the minor version of kubectl.
 func (k kubectl) minor() int {
 	k.Helper()
 	var v struct{ ClientVersion struct{ Minor string } }
@@ -78,7 +79,7 @@ func (k kubectl) minor() int {
 	return n
 }
 
-// TestKubectlEvents shows an event that was written in one group in both.
+// TestKubectlEvents: an event written in one group is shown in both groups.
 func TestKubectlEvents(t *testing.T) {
 	k := newKubectl(t)
 	k.put("event.yaml", `
@@ -97,16 +98,16 @@ note: It began.
 	k.ok("create -f @event.yaml", "event.events.k8s.io/new created")
 	for _, show := range []string{"events", "events --for=pod/web", "get events", "get events -o wide", "get events.events.k8s.io",
 		"get events --field-selector=involvedObject.name=web", "get events.events.k8s.io --field-selector=regarding.name=web"} {
-		k.ok(show, "Started", "od/web", "It began.") // kubectl has words of its own for kinds
+		k.ok(show, "Started", "od/web", "It began.") // kubectl uses its own short names of kinds
 	}
 	k.ok("get events.v1. new -o jsonpath={.message}", "It began.")
 	k.ok("delete events.events.k8s.io new", "deleted")
 	k.fails("get events new", "not found")
 }
 
-// TestKubectlMakers makes objects of workloads and of what stands around them out of
-// command lines, and changes them.
-func TestKubectlMakers(t *testing.T) {
+// TestKubectlGenerators creates workloads and related objects with kubectl's generators, and changes
+// them.
+func TestKubectlGenerators(t *testing.T) {
 	k := newKubectl(t)
 	k.ok("create deployment web --image=web:1 --replicas=2 --port=80", "deployment.apps/web created")
 	k.ok("scale deployment web --current-replicas=2 --replicas=3", "scaled")
@@ -148,7 +149,7 @@ func TestKubectlMakers(t *testing.T) {
 	assert.NotContains(t, k.ok("get all"), "web")
 }
 
-// TestKubectlDrain takes pods off a node, as far as their budget lets it.
+// TestKubectlDrain drains a node, within the limits of a disruption budget.
 func TestKubectlDrain(t *testing.T) {
 	k := newKubectl(t)
 	k.put("node.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n")

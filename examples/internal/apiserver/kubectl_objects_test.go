@@ -104,10 +104,10 @@ func TestKubectlCustomKind(t *testing.T) {
 	k.ok("delete ship pequod", "deleted")
 	k.ok("create -f @ship.yaml", "created")
 	k.ok("delete crd ships.sea.example.com --timeout=60s", "deleted")
-	k.fails("get ships") // in words that depend on what kubectl remembers
+	k.fails("get ships") // the message depends on the discovery cache of kubectl
 }
 
-// TestKubectlMigrations has the objects of a built-in kind and of a definition stored anew.
+// TestKubectlMigrations migrates the stored objects of a built-in kind and of a custom resource.
 func TestKubectlMigrations(t *testing.T) {
 	k := newKubectl(t)
 	k.put("crd.yaml", shipDefinition)
@@ -131,7 +131,7 @@ func TestKubectlMigrations(t *testing.T) {
 	assert.Equal(t, "3", k.ok("get ship pequod -o jsonpath={.spec.sails}"))
 }
 
-// TestKubectlWatches follows objects with get -w and wait while they change.
+// TestKubectlWatches watches objects with get -w and wait while they change.
 func TestKubectlWatches(t *testing.T) {
 	k := newKubectl(t)
 	k.ok("create configmap one --from-literal=k=1", "created")
@@ -155,7 +155,7 @@ func TestKubectlWatches(t *testing.T) {
 	require.True(t, <-waited)
 }
 
-// follow runs a command that goes on, and returns its lines with single spaces.
+// follow starts a command that keeps running, and returns its lines with spaces collapsed.
 func (k kubectl) follow(line string) <-chan string {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

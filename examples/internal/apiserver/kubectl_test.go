@@ -24,26 +24,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kubectl runs the real kubectl against the served program.
+// kubectl runs the real kubectl against the program.
 type kubectl struct {
 	files
 	address, kubeconfig string
 }
 
-// newKubectl starts the program with its usual access control; alice is a user
-// with the token alice-token in the group devs.
+// newKubectl starts the program with its default access control. alice is a user with the token
+// alice-token in the group devs.
 func newKubectl(t *testing.T, args ...string) kubectl {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("there is no kubectl on this machine")
 	}
 	t.Parallel()
 	f := files{t, t.TempDir()}
-	address, config := started(t, append(args, "--token-auth-file", f.put("users.csv", "alice-token,alice,2,devs\nroot-token,root,3,system:masters\n"))...)
+	address, config := startServerWithConfig(t, append(args, "--token-auth-file", f.put("users.csv", "alice-token,alice,2,devs\nroot-token,root,3,system:masters\n"))...)
 	return kubectl{f, address, config}
 }
 
-// try runs a command line of words separated by spaces; "@name" is a file that
-// was put.
+// try runs a command line of words separated by spaces. "@name" is replaced by the path of a file
+// written with put.
 func (k kubectl) try(line string) (string, bool) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), time.Minute)
@@ -57,7 +57,7 @@ func (k kubectl) try(line string) (string, bool) {
 	}
 	cmd := exec.CommandContext(ctx, "kubectl", words...)
 	cmd.Env = []string{"HOME=" + k.dir, "KUBECONFIG=" + k.kubeconfig, "PATH=" + os.Getenv("PATH")}
-	if strings.Contains(line, "--token") { // as somebody else than the certificate of the configuration
+	if strings.Contains(line, "--token") { // as another user than that of the configuration
 		cmd.Env[1] = "KUBECONFIG=" + filepath.Join(k.dir, "none")
 		cmd.Args = append(cmd.Args, "--server="+k.address, "--insecure-skip-tls-verify")
 	}
@@ -66,7 +66,7 @@ func (k kubectl) try(line string) (string, bool) {
 	return string(out), err == nil
 }
 
-// ok runs a command that succeeds and prints all of want.
+// ok runs a command that must succeed and print all of want.
 func (k kubectl) ok(line string, want ...string) string {
 	k.Helper()
 	out, ok := k.try(line)
@@ -77,7 +77,7 @@ func (k kubectl) ok(line string, want ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// fails runs a command that fails and prints all of want.
+// fails runs a command that must fail and print all of want.
 func (k kubectl) fails(line string, want ...string) {
 	k.Helper()
 	out, ok := k.try(line)
@@ -160,14 +160,14 @@ func TestKubectlReconcile(t *testing.T) {
 	k.put("other.yaml", strings.NewReplacer("kind: Role, name: r}", "kind: ClusterRole, name: view}").Replace(reconciled))
 	k.fails("apply -f @other.yaml", "cannot change roleRef")
 	k.ok("auth reconcile -f @other.yaml", "reconciled")
-	assert.NotEqual(t, uid, k.ok("get rolebinding b -o jsonpath={.metadata.uid}"), "another roleRef needs another binding")
+	assert.NotEqual(t, uid, k.ok("get rolebinding b -o jsonpath={.metadata.uid}"), "a different roleRef replaces the binding")
 	k.ok("auth can-i list configmaps --as alice", "yes")
-	role, _, _ := strings.Cut(reconciled, "---") // at a binding that is refused some releases of kubectl panic
+	role, _, _ := strings.Cut(reconciled, "---") // some releases of kubectl panic if a binding is refused
 	k.put("role.yaml", role)
 	k.fails("auth reconcile -f @role.yaml --token alice-token", "Forbidden")
 }
 
-// request makes a key and a certificate request.
+// request creates a key and a certificate request.
 func request(t *testing.T, subject pkix.Name) (keyPEM, requestPEM []byte) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -208,7 +208,7 @@ func TestKubectlCertificate(t *testing.T) {
 	require.NoError(t, err)
 	pair, err := tls.X509KeyPair(issued, key)
 	require.NoError(t, err)
-	assert.Less(t, time.Until(pair.Leaf.NotAfter), 2*time.Hour+time.Minute, "the limit of the server is less than what was asked for")
+	assert.Less(t, time.Until(pair.Leaf.NotAfter), 2*time.Hour+time.Minute, "the server limits the requested validity")
 	code, answer := ask(t, &pair, "POST", k.address+"/apis/authentication.k8s.io/v1/selfsubjectreviews", "", "{}")
 	require.Equal(t, 201, code, answer)
 	who := answer["status"].(map[string]any)["userInfo"].(map[string]any)

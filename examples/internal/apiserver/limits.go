@@ -8,21 +8,21 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// limitFlags bound requests and what is stored.
+// limitFlags limit requests and stored objects.
 type limitFlags struct {
-	reads, writes int // at a time; they share the sum
+	reads, writes int // concurrent requests; the limit is the sum of both
 	watchSeconds  int
 	bounds        server.Limits
 }
 
 func (f *limitFlags) define(set *flag.FlagSet) {
-	set.Int64Var(&f.bounds.ObjectBytes, "max-object-bytes", 0, "bytes of one object; a write of a larger one is refused, 0 is no bound")
-	set.Int64Var(&f.bounds.NamespaceBytes, "max-namespace-bytes", 0, "bytes of all objects of one namespace; what would exceed it is 403, 0 is no bound")
-	set.Int64Var(&f.bounds.StoreBytes, "max-store-bytes", 0, "bytes of all objects; what would exceed it is 507, 0 is no bound")
-	set.IntVar(&f.reads, "max-requests-inflight", 400, "with --max-mutating-requests-inflight how many requests are worked on at a time, of both kinds; if both are 0 it is as many as by default")
+	set.Int64Var(&f.bounds.ObjectBytes, "max-object-bytes", 0, "maximum size of an object in bytes; larger writes are rejected; 0 is no limit")
+	set.Int64Var(&f.bounds.NamespaceBytes, "max-namespace-bytes", 0, "maximum size of all objects of a namespace in bytes; writes beyond it get 403; 0 is no limit")
+	set.Int64Var(&f.bounds.StoreBytes, "max-store-bytes", 0, "maximum size of all objects in bytes; writes beyond it get 507; 0 is no limit")
+	set.IntVar(&f.reads, "max-requests-inflight", 400, "added to --max-mutating-requests-inflight, the maximum number of concurrent requests of both kinds; if both are 0, the default applies")
 	set.IntVar(&f.writes, "max-mutating-requests-inflight", 200, "see --max-requests-inflight")
-	set.DurationVar(&f.bounds.RequestTime, "request-timeout", time.Minute, "longest time of a request that is no watch; 0 is a minute")
-	set.IntVar(&f.watchSeconds, "min-request-timeout", 1800, "seconds after which a watch ends that does not say when, or up to twice as many; 0 is 1800")
+	set.DurationVar(&f.bounds.RequestTime, "request-timeout", time.Minute, "maximum duration of a request other than a watch; 0 is one minute")
+	set.IntVar(&f.watchSeconds, "min-request-timeout", 1800, "seconds after which a watch without a timeout ends; the actual time is up to twice as long; 0 is 1800")
 }
 
 func (f *limitFlags) validate() []error {
@@ -32,7 +32,7 @@ func (f *limitFlags) validate() []error {
 	return nil
 }
 
-// limits are the server's.
+// limits returns the limits of the server.
 func (f *limitFlags) limits() server.Limits {
 	l := f.bounds
 	l.InFlight, l.WatchTime = f.reads+f.writes, time.Duration(f.watchSeconds)*time.Second

@@ -1,5 +1,5 @@
-// Package apiserver is the program that examples/apiserver is, and that examples/envtest
-// is under the name of kube-apiserver.
+// Package apiserver implements the program of examples/apiserver, and of examples/envtest under the
+// name kube-apiserver.
 package apiserver
 
 import (
@@ -29,49 +29,49 @@ import (
 
 // Command is the program under one of its names. The zero Command is examples/apiserver.
 type Command struct {
-	// Name is how it calls itself; empty is apiserver.
+	// Name is the program name in messages; "apiserver" by default.
 	Name string
 
-	// Defaults are values of flags that are not given, in place of the usual ones.
+	// Defaults replaces the default values of flags, by flag name.
 	Defaults map[string]string
 
-	// Ignored are further flags, which are taken and have no effect: the server logs at
-	// its start which of them it was given. The value tells those that can stand alone,
-	// without a value. If it is not nil, what the other flags ask for without effect is
-	// taken likewise: flags that mean nothing without another one, and feature gates and versions
-	// that the server does not have.
+	// Ignored contains additional flags that are accepted and ignored; the server logs the given ones
+	// at its start. The value is true if the flag can stand alone, without a value. If Ignored is not
+	// nil, the server also ignores flags that have no effect without another flag, and feature gates
+	// and versions that it does not have, instead of rejecting them.
 	Ignored map[string]bool
 
-	// IgnoredPlugins are admission plugins that the server does not have; to enable or
-	// disable them has no effect.
+	// IgnoredPlugins are admission plugins that the server does not have. Enabling or disabling them
+	// has no effect.
 	IgnoredPlugins []string
 
-	// Quiet leaves out what people need: a client configuration, unless --kubeconfig says
-	// where to write one, and the commands to try.
+	// Quiet omits the output for interactive use: the client configuration, unless --kubeconfig is set,
+	// and the example commands.
 	Quiet bool
 
-	// Engines are what --storage can name beside the directory; without any there is no
-	// such flag.
+	// Engines are the values of --storage other than the directory. If it is empty, there is no such
+	// flag.
 	Engines map[string]Engine
 
-	// Memory makes the store of a server whose --data-dir is empty; nil makes a memstore.
+	// Memory opens the store of a server with an empty --data-dir. If it is nil, the store is a
+	// memstore.
 	Memory func() storage.Backend
 
-	// Controllers are the program's own.
+	// Controllers are additional controllers of the program.
 	Controllers []client.Controller
 
-	// End is how long requests under way may take at the end; zero is a minute.
+	// End limits how long running requests may take during the shutdown; 0 is one minute.
 	End time.Duration
 }
 
-// Main runs the program with the arguments of the process, until a signal ends it, and
-// exits with 1 if anything is wrong.
+// Main runs the program with the arguments of the process until a signal stops it. It exits with 1 on
+// failure.
 func (c Command) Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	context.AfterFunc(ctx, stop) // the second signal kills the process
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(40) // most of the heap is bytes of objects, which cost little to collect around
+		debug.SetGCPercent(40) // most of the heap holds encoded objects without pointers, which are cheap for the collector
 	}
 	if err := c.run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", cmp.Or(c.Name, "apiserver"), err)
@@ -79,26 +79,26 @@ func (c Command) Main() {
 	}
 }
 
-// run serves until the context ends, or does what another command says.
+// run serves until the context ends, or runs the command that args names.
 func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 {
-		if do, ok := c.commands()[args[0]]; ok {
-			return do(ctx, args[1:], out)
+		if command, ok := c.commands()[args[0]]; ok {
+			return command(ctx, args[1:], out)
 		}
 	}
 	f, err := c.parseFlags(args)
 	if err != nil {
 		return err
 	}
-	log := logFrom(f.logLevel())
+	log := newLogger(f.logLevel())
 	if len(f.ignored) > 0 {
-		log.Warn("these flags have no effect here", "flags", strings.Join(f.ignored, " "))
+		log.Warn("ignoring unsupported flags", "flags", strings.Join(f.ignored, " "))
 	}
 	if len(f.otherGates) > 0 {
-		log.Warn("these feature gates have no effect here", "gates", strings.Join(f.otherGates, " "))
+		log.Warn("ignoring unsupported feature gates", "gates", strings.Join(f.otherGates, " "))
 	}
 	if len(f.otherVersions) > 0 {
-		log.Warn("--runtime-config: this server does not have these versions", "versions", strings.Join(f.otherVersions, " "))
+		log.Warn("ignoring unsupported versions in --runtime-config", "versions", strings.Join(f.otherVersions, " "))
 	}
 	store, err := f.openStore(ctx, log)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(err, store.Close())
 	}
 	defer l.Close() // a second time does not hurt
-	at, err := reachable(l.Addr(), net.InterfaceAddrs)
+	at, err := reachableAddress(l.Addr(), net.InterfaceAddrs)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -118,12 +118,12 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(err, store.Close())
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits.limits(), Release: f.release, RunControllers: f.authz.controllers, Features: f.features,
-		Controllers: c.Controllers, Handlers: map[string]http.Handler{backupPath: backups(store)},
+		Controllers: c.Controllers, Handlers: map[string]http.Handler{backupPath: backupHandler(store)},
 		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig, ShowHiddenMetricsFor: f.showHidden}}
 	b.Register(f.kinds()...)
 	b.Kind("", "Service").Allocator = f.network.Pool()
-	hangUp, err := f.access(b, id, at)
-	defer hangUp()
+	closeAccess, err := f.configureAccess(b, id, at)
+	defer closeAccess()
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -133,7 +133,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if b.Connector, err = f.nodes.connector(); err != nil {
 		return errors.Join(err, store.Close())
 	}
-	flushAudit, err := f.record(b, min(auditPatience, cmp.Or(c.End, time.Minute)))
+	flushAudit, err := f.configureAudit(b, min(auditTimeout, cmp.Or(c.End, time.Minute)))
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -151,30 +151,30 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	return serving.Run(ctx, s, l, serving.Options{TLS: id.tls, Drain: f.shutdownDelay, Timeout: c.End, Logger: log})
 }
 
-// advise says what to do about a store that was filled under other names.
+// advise adds advice to the error about a store that uses the other naming profile.
 func (f *flags) advise(err error) error {
 	var other *server.NamesError
 	if !errors.As(err, &other) {
 		return err
 	}
-	where, take := f.dataDir, "another directory with --data-dir"
+	where, take := f.dataDir, "another --data-dir"
 	if f.storage != directory {
 		where, take = f.storage, "another place in "+f.storage
 	}
-	return fmt.Errorf("%w: for what is in %s start with --names %s, for a server with --names %s take %s",
+	return fmt.Errorf("%w: to use the data in %s, start with --names %s; to use --names %s, select %s",
 		err, where, other.Store, other.Server, take)
 }
 
-// access puts the access control that the flags describe into a server. close
-// ends what was opened.
-func (f *flags) access(b *server.Builder, id *identity, at netip.AddrPort) (close func(), err error) {
+// access configures authentication and authorization in b. The caller must call close, also after an
+// error.
+func (f *flags) configureAccess(b *server.Builder, id *identity, at netip.AddrPort) (close func(), err error) {
 	var c access.Config
-	hangUp, err := f.authenticate(b, id, &c)
+	closeAuthn, err := f.authenticate(b, id, &c)
 	if err != nil {
-		return hangUp, err
+		return closeAuthn, err
 	}
-	hangUpToo, err := f.authorize(id, &c)
-	close = func() { hangUp(); hangUpToo() }
+	closeAuthz, err := f.authorize(id, &c)
+	close = func() { closeAuthn(); closeAuthz() }
 	if err != nil {
 		return close, err
 	}
@@ -184,7 +184,7 @@ func (f *flags) access(b *server.Builder, id *identity, at netip.AddrPort) (clos
 	return close, access.Setup(b, c)
 }
 
-// announce tells that the server is ready, and how to reach it.
+// announce prints that the server is ready and how to reach it.
 func (c Command) announce(f *flags, id *identity, at netip.AddrPort, out io.Writer) error {
 	address := at.String()
 	if c.Quiet && f.kubeconfig == "" {
@@ -195,12 +195,12 @@ func (c Command) announce(f *flags, id *identity, at netip.AddrPort, out io.Writ
 	if err != nil {
 		return err
 	}
-	debug.FreeOSMemory() // the start leaves as much behind as the server needs
+	debug.FreeOSMemory() // the start leaves as much garbage as the server needs memory
 	fmt.Fprintf(out, "serving on https://%s\n", address)
 	fmt.Fprintf(out, "try: kubectl --kubeconfig %s get namespaces\n", kubeconfig)
 	if f.names == names.Kubernetes {
 		fmt.Fprintf(out, "     kubectl --kubeconfig %s create configmap hello --from-literal=greeting=world\n", kubeconfig)
-	} else { // what kubectl makes of a command line goes in a media type of the other names
+	} else { // kubectl create sends a media type of the kubernetes profile
 		fmt.Fprintf(out, "     echo '{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"hello\"}}' | kubectl --kubeconfig %s apply -f -\n", kubeconfig)
 	}
 	return nil

@@ -20,15 +20,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/backup"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
-// writeUntilRefused creates ConfigMaps until the server says that it takes no more, and returns the
-// versions of those that it took.
+// writeUntilRefused creates ConfigMaps until the server says that it accepts no more writes, and
+// returns the versions of the created ones.
 func (p *process) writeUntilRefused(writer int) (taken map[string]uint64, err error) {
 	taken = map[string]uint64{}
 	for i := 0; ; i++ {
@@ -59,7 +59,7 @@ func (p *process) writeUntilRefused(writer int) (taken map[string]uint64, err er
 	}
 }
 
-// versions are those of all ConfigMaps of the default namespace that have a name like that.
+// versions returns the versions of all ConfigMaps in the default namespace whose names have the prefix.
 func (p *process) versions(prefix string) map[string]uint64 {
 	p.Helper()
 	code, body := p.call("GET", mapsPath, "")
@@ -77,7 +77,7 @@ func (p *process) versions(prefix string) map[string]uint64 {
 	return found
 }
 
-// moved waits until the program says what became of the move of its store.
+// moved waits for the message about the outcome of the move.
 func (p *process) moved() string {
 	p.Helper()
 	for {
@@ -89,9 +89,10 @@ func (p *process) moved() string {
 	}
 }
 
-// TestMove: a server moves its directory while 8 clients write. None loses what it was told, writes
-// are refused in the end and reads are not, and the old directory cannot be served by mistake.
-func TestMove(t *testing.T) {
+// TestMoveWhileServing: a server moves its directory while 8 clients write. No acknowledged write is
+// lost; at the end writes are rejected and reads work, and no server starts with the old directory by
+// mistake.
+func TestMoveWhileServing(t *testing.T) {
 	t.Parallel()
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "new")
 	p := startProcess(t, dir)
@@ -112,7 +113,7 @@ func TestMove(t *testing.T) {
 	}
 	outcome := p.moved()
 	require.True(t, strings.HasPrefix(outcome, "moved to "), outcome)
-	require.Contains(t, outcome, "watches go on. This server takes no more writes")
+	require.Contains(t, outcome, "watches continue. This server accepts no more writes")
 	writers.Wait()
 	taken := map[string]uint64{}
 	for _, some := range all {
@@ -120,7 +121,7 @@ func TestMove(t *testing.T) {
 			taken[name] = version
 		}
 	}
-	require.NotEmpty(t, taken, "writes are taken while the store moves")
+	require.NotEmpty(t, taken, "writes are accepted during the move")
 	t.Logf("%d writes were taken", len(taken))
 	require.Equal(t, taken, p.versions("w"))
 	code, body := p.call("DELETE", mapsPath+"/large-1", "")
@@ -130,50 +131,51 @@ func TestMove(t *testing.T) {
 	code, body = p.call("GET", "/livez", "")
 	require.Equal(t, 200, code, body)
 	require.NoError(t, p.end(syscall.SIGTERM))
-	refuses(t, "has moved to "+to, "--secure-port", "0", "--data-dir", dir)
-	refuses(t, "has moved to "+to, "backup", "--data-dir", dir, filepath.Join(t.TempDir(), "file"))
+	mustFail(t, "has moved to "+to, "--secure-port", "0", "--data-dir", dir)
+	mustFail(t, "has moved to "+to, "backup", "--data-dir", dir, filepath.Join(t.TempDir(), "file"))
 
 	again := startProcess(t, to)
 	again.client = p.client
 	require.Equal(t, taken, again.versions("w"))
 	require.Len(t, again.versions("large"), 20)
-	after := again.make("after")
+	after := again.create("after")
 	for _, version := range taken {
 		require.Greater(t, after, version)
 	}
 	require.NoError(t, again.end(syscall.SIGTERM))
 }
 
-// TestMoveFails: a server whose store cannot move says so, and takes writes.
-func TestMoveFails(t *testing.T) {
+// TestFailedMoveKeepsServing: a server whose store cannot be moved reports that, and continues to
+// accept writes.
+func TestFailedMoveKeepsServing(t *testing.T) {
 	t.Parallel()
 	dir, to := t.TempDir(), t.TempDir()
 	p := startProcess(t, to)
 	require.NoError(t, p.end(syscall.SIGTERM))
 	p = startProcess(t, dir, "--to-data-dir", to)
 	require.Contains(t, p.moved(), "not moved to ")
-	p.make("first")
+	p.create("first")
 	require.NoError(t, p.end(syscall.SIGTERM))
 	require.Contains(t, p.stderr.String(), "storage is not empty")
 	p = startProcess(t, dir)
 	require.Len(t, p.versions("first"), 1)
 	require.NoError(t, p.end(syscall.SIGTERM))
-	refuses(t, "only the store in a directory", "--secure-port", "0", "--data-dir", "", "--to-data-dir", to)
+	mustFail(t, "only a store in a directory", "--secure-port", "0", "--data-dir", "", "--to-data-dir", to)
 }
 
-// lasting is a store that whoever closes it can open again.
-type lasting struct{ *faultinject.Store }
+// reopenable is a store that can be used after Close.
+type reopenable struct{ *faultinject.Store }
 
-func (lasting) Close() error { return nil }
+func (reopenable) Close() error { return nil }
 
-// TestMoveWithoutWrites: once a server that moves its store has stopped writes, it takes them again only
-// if no other server can start over the new store, and neither can one over the old store before.
-func TestMoveWithoutWrites(t *testing.T) {
+// TestFailedMoveAfterCutover: after a moving server has stopped writes, it accepts them again only if
+// no server can start with the new store. Until then, no server can start with the old store either.
+func TestFailedMoveAfterCutover(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	tests := map[string]struct {
 		outcome string
-		plan    func(end context.CancelFunc) faultinject.Plan // of the new store, with writes stopped
+		plan    func(end context.CancelFunc) faultinject.Plan // faults of the new store after writes were stopped
 	}{
 		"moved to": {"moved to", nil},
 		"ended": {"moved to", func(end context.CancelFunc) faultinject.Plan {
@@ -187,7 +189,7 @@ func TestMoveWithoutWrites(t *testing.T) {
 				return faultinject.Fault{}
 			}
 		}},
-		"last answer lost": {"perhaps moved to", func(context.CancelFunc) faultinject.Plan {
+		"last answer lost": {"possibly moved to", func(context.CancelFunc) faultinject.Plan {
 			return func(c faultinject.Call) faultinject.Fault {
 				if c.Op == faultinject.OpCommit && c.Key == storage.IncompleteKey {
 					return faultinject.Fault{Err: broken, Done: true}
@@ -195,7 +197,7 @@ func TestMoveWithoutWrites(t *testing.T) {
 				return faultinject.Fault{}
 			}
 		}},
-		"silent": {"perhaps moved to", func(context.CancelFunc) faultinject.Plan {
+		"silent": {"possibly moved to", func(context.CancelFunc) faultinject.Plan {
 			return func(c faultinject.Call) faultinject.Fault { return faultinject.Fault{Err: broken} }
 		}},
 		"no mark": {"not moved to", nil},
@@ -208,11 +210,11 @@ func TestMoveWithoutWrites(t *testing.T) {
 			store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
 			require.NoError(t, err)
 			inner := memstore.New(memstore.Options{})
-			var attic lasting
-			to := &place{storage: "attic", openers: map[string]Opener{"attic": func(context.Context, *slog.Logger, bool) (storage.Backend, error) {
+			var attic reopenable
+			to := &location{storage: "attic", openers: map[string]Opener{"attic": func(context.Context, *slog.Logger, bool) (storage.Backend, error) {
 				return attic, nil
 			}}}
-			m := &moving{Store: store, from: &place{storage: directory, dataDir: dir}, to: to, giveUp: func() {}}
+			m := &moving{Store: store, from: &location{storage: directory, dataDir: dir}, to: to, cancel: func() {}}
 			defer func() { require.NoError(t, errors.Join(m.Close(), inner.Close())) }()
 			for i := range 50 {
 				_, err := m.Commit(ctx, storage.Write{Key: fmt.Sprint("k", i), Value: []byte("x")})
@@ -221,7 +223,7 @@ func TestMoveWithoutWrites(t *testing.T) {
 			if name == "no mark" {
 				require.NoError(t, os.Mkdir(filepath.Join(dir, movedFile), 0o700))
 			}
-			attic = lasting{faultinject.Wrap(inner, func(c faultinject.Call) faultinject.Fault {
+			attic = reopenable{faultinject.Wrap(inner, func(c faultinject.Call) faultinject.Fault {
 				if m.Writable(ctx) == nil || test.plan == nil {
 					return faultinject.Fault{}
 				}
@@ -243,7 +245,7 @@ func TestMoveWithoutWrites(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, err, "the store of this server")
-			require.ErrorContains(t, hasMoved(dir), "has moved to attic")
+			require.ErrorContains(t, checkNotMoved(dir), "has moved to attic")
 			if name != "silent" {
 				require.ErrorIs(t, part, storage.ErrNotFound)
 			}
@@ -251,16 +253,16 @@ func TestMoveWithoutWrites(t *testing.T) {
 	}
 }
 
-// TestMoveEnds: a server that ends while it moves its store leaves nothing of the new one, and its
-// own as it was.
-func TestMoveEnds(t *testing.T) {
+// TestShutdownCancelsMove: a server that stops during a move leaves nothing of the new store, and its
+// own store unchanged.
+func TestShutdownCancelsMove(t *testing.T) {
 	t.Parallel()
 	dir, to := t.TempDir(), t.TempDir()
 	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
 	require.NoError(t, err)
 	_, err = store.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")})
 	require.NoError(t, err)
-	m := &moving{Store: store, from: &place{storage: directory, dataDir: dir}, to: &place{storage: directory, dataDir: to}}
+	m := &moving{Store: store, from: &location{storage: directory, dataDir: dir}, to: &location{storage: directory, dataDir: to}}
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	var out strings.Builder
@@ -270,14 +272,14 @@ func TestMoveEnds(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(to, "*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
-	require.NoError(t, hasMoved(dir))
+	require.NoError(t, checkNotMoved(dir))
 }
 
-// killed is how often TestKilledCommands kills one: go test -run TestKilledCommands -killed 200.
-var killed = flag.Int("killed", 3, "how often a command is killed")
+// killed is the number of rounds of TestKilledCommands: go test -run TestKilledCommands -killed 200.
+var killed = flag.Int("killed", 3, "number of commands to kill")
 
-// TestKilledCommands: a restore or a copy that is killed at any moment leaves nothing that is taken
-// for the whole, and can be begun again.
+// TestKilledCommands: a restore or copy that is killed at any moment leaves nothing that looks
+// complete, and can be repeated.
 func TestKilledCommands(t *testing.T) {
 	t.Parallel()
 	dir, saved, spare := t.TempDir(), filepath.Join(t.TempDir(), "saved"), t.TempDir()
@@ -287,8 +289,8 @@ func TestKilledCommands(t *testing.T) {
 		require.Equal(t, 201, code, body)
 	}
 	require.NoError(t, p.end(syscall.SIGTERM))
-	does(t, "backup", "--data-dir", dir, saved)
-	_, want, _ := strings.Cut(does(t, "verify", saved), "whole: ")
+	mustRun(t, "backup", "--data-dir", dir, saved)
+	_, want, _ := strings.Cut(mustRun(t, "verify", saved), "complete: ")
 	want, _, _ = strings.Cut(want, ",")
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -311,24 +313,25 @@ func TestKilledCommands(t *testing.T) {
 		if out, err := command("backup", "--data-dir", to, file).CombinedOutput(); err == nil {
 			whole++
 			require.Contains(t, string(out), want)
-			refuses(t, "storage is not empty", args...)
+			mustFail(t, "storage is not empty", args...)
 		} else {
-			does(t, args...)
-			require.Contains(t, does(t, "backup", "--data-dir", to, file), want)
+			mustRun(t, args...)
+			require.Contains(t, mustRun(t, "backup", "--data-dir", to, file), want)
 		}
 		require.NoError(t, errors.Join(os.RemoveAll(to), os.Remove(file)))
 	}
-	t.Logf("%d of %d were whole", whole, *killed)
+	t.Logf("%d of %d commands completed before the kill", whole, *killed)
 }
 
-// TestFailedFilling leaves nothing that a server could start over, also if all was there when it failed.
-func TestFailedFilling(t *testing.T) {
+// TestFailedFillLeavesNothing: a failed fill leaves nothing that a server could start with, even if the
+// store was complete when it failed.
+func TestFailedFillLeavesNothing(t *testing.T) {
 	t.Parallel()
 	source, stop := memstore.New(memstore.Options{}), errors.New("not what was sent")
 	defer func() { require.NoError(t, source.Close()) }()
 	_, err := source.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")})
 	require.NoError(t, err)
-	p := &place{storage: directory, dataDir: t.TempDir()}
+	p := &location{storage: directory, dataDir: t.TempDir()}
 	for _, work := range []func(storage.Backend) error{
 		func(storage.Backend) error { return nil },
 		func(to storage.Backend) error {

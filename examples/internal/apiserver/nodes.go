@@ -13,26 +13,26 @@ import (
 	"orch.io/controlplane/server/nodeagent"
 )
 
-// nodeFlags say how the agents of nodes are reached.
+// nodeFlags configure the connections to the kubelets of nodes.
 type nodeFlags struct{ authority, certificate, key, addressTypes string }
 
 func (f *nodeFlags) define(set *flag.FlagSet) {
-	set.StringVar(&f.authority, "kubelet-certificate-authority", "", "certificates of those who sign for the agents of nodes, PEM; without it no logs are told, and nothing is run or proxied")
-	set.StringVar(&f.certificate, "kubelet-client-certificate", "", "certificate that agents are shown, PEM")
-	set.StringVar(&f.key, "kubelet-client-key", "", "key of the certificate, PEM")
-	set.StringVar(&f.addressTypes, "kubelet-preferred-address-types", strings.Join(nodeagent.AddressTypes(), ","), "types of addresses of nodes that are used, best first")
+	set.StringVar(&f.authority, "kubelet-certificate-authority", "", "certificate authorities of kubelets, PEM; without it, log, exec, attach, port-forward and node proxy requests fail")
+	set.StringVar(&f.certificate, "kubelet-client-certificate", "", "client certificate for requests to kubelets, PEM")
+	set.StringVar(&f.key, "kubelet-client-key", "", "key of --kubelet-client-certificate, PEM")
+	set.StringVar(&f.addressTypes, "kubelet-preferred-address-types", strings.Join(nodeagent.AddressTypes(), ","), "types of node addresses to use, in order of preference")
 }
 
 func (f *nodeFlags) validate() []error {
 	for _, kind := range strings.Split(f.addressTypes, ",") {
 		if !slices.Contains(nodeagent.AddressTypes(), kind) {
-			return []error{fmt.Errorf("--kubelet-preferred-address-types: there is no type %q", kind)}
+			return []error{fmt.Errorf("--kubelet-preferred-address-types: unknown type %q", kind)}
 		}
 	}
 	return nil
 }
 
-// connector returns the way to agents, nil without an authority to know them by.
+// connector returns the connector to kubelets, or nil without an authority that verifies them.
 func (f *nodeFlags) connector() (server.Connector, error) {
 	if f.authority == "" {
 		return nil, nil

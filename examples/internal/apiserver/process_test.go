@@ -23,8 +23,7 @@ import (
 
 const asProgram = "APISERVER_TEST_IS_THE_PROGRAM"
 
-// TestMain lets the tests' binary be the program, so that tests can send it
-// signals.
+// TestMain makes the test binary act as the program, so that tests can send it signals.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		Command{}.Main()
@@ -33,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is the program, running in a process of its own.
+// process is the program in a process of its own.
 type process struct {
 	*testing.T
 	cmd        *exec.Cmd
@@ -50,7 +49,7 @@ func command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// startProcess starts the program over a directory and waits until it serves.
+// startProcess starts the program with a directory and waits until it serves.
 func startProcess(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	p := &process{T: t, kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
@@ -74,7 +73,7 @@ func startProcess(t *testing.T, dir string, args ...string) *process {
 	return p
 }
 
-// adminClient reads a configuration as kubectl would.
+// adminClient returns a client with the configuration in path.
 func adminClient(t *testing.T, path string) *http.Client {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -110,7 +109,7 @@ func adminClient(t *testing.T, path string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// call makes a request and returns code and body.
+// call makes a request and returns the status code and the body.
 func (p *process) call(method, path, body string) (int, string) {
 	p.Helper()
 	r, err := http.NewRequestWithContext(p.Context(), method, p.url+path, strings.NewReader(body))
@@ -124,7 +123,7 @@ func (p *process) call(method, path, body string) (int, string) {
 	return res.StatusCode, string(data)
 }
 
-// end sends a signal and waits for the end.
+// end sends a signal and waits until the process exits.
 func (p *process) end(s os.Signal) error {
 	p.Helper()
 	require.NoError(p, p.cmd.Process.Signal(s))
@@ -137,9 +136,9 @@ const (
 	helloCM  = `{"metadata":{"name":"hello"},"data":{"greeting":"world"}}`
 )
 
-// TestWhatIsPrinted runs the two commands to try, under each set of names, and
-// looks at the files that were written.
-func TestWhatIsPrinted(t *testing.T) {
+// TestPrintedCommandsWork runs the two printed example commands with each naming profile, and checks
+// the written files.
+func TestPrintedCommandsWork(t *testing.T) {
 	t.Parallel()
 	for _, profile := range []string{"kubernetes", "orch"} {
 		t.Run(profile, func(t *testing.T) {
@@ -164,7 +163,7 @@ func TestWhatIsPrinted(t *testing.T) {
 	}
 }
 
-// shell runs a line as a user would, if there is a kubectl for it.
+// shell runs a printed command line if kubectl is installed.
 func (p *process) shell(line string) {
 	p.Helper()
 	if _, err := exec.LookPath("kubectl"); err != nil {
@@ -177,8 +176,8 @@ func (p *process) shell(line string) {
 	assert.NoError(p, err, "%s: %s", line, out)
 }
 
-// TestRestart finds the data again, and the same authority: the configuration
-// of the first run works in the second.
+// TestRestart: after a restart, the data and the certificate authority are the same, so the client
+// configuration of the first run works.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -196,8 +195,8 @@ func TestRestart(t *testing.T) {
 	require.NoError(t, p.end(syscall.SIGTERM))
 }
 
-// TestFaultsAtStart has the program refuse what would harm the data.
-func TestFaultsAtStart(t *testing.T) {
+// TestStartErrors: the program refuses to start if that would harm the data.
+func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	fails := func(want string, args ...string) {
@@ -213,14 +212,14 @@ func TestFaultsAtStart(t *testing.T) {
 	p := startProcess(t, dir)
 	fails("is in use", "--names", "kubernetes")
 	require.NoError(t, p.end(syscall.SIGTERM))
-	fails(`the store was filled with "kubernetes" names, this server uses "orch": for what is in `+dir+
-		` start with --names kubernetes, for a server with --names orch take another directory with --data-dir`, "--names", "orch")
-	fails("--names is orch or kubernetes", "--names", "both")
+	fails(`the store was filled with "kubernetes" names, this server uses "orch": to use the data in `+dir+
+		`, start with --names kubernetes; to use --names orch, select another --data-dir`, "--names", "orch")
+	fails("--names must be orch or kubernetes", "--names", "both")
 	fails(`unexpected argument "more"`, "more")
 }
 
-// TestStartChecks: the health endpoints have a line for each thing that tools wait for after
-// the start of a whole server, under the names that they know.
+// TestStartChecks: the health endpoints have a line for each check that tools wait for after the start,
+// with its known name.
 func TestStartChecks(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, t.TempDir(), "--advertise-address", "192.0.2.7")

@@ -9,60 +9,61 @@ import (
 	"orch.io/controlplane/storage/backup"
 )
 
-// How often progress is written: on a terminal, where the line is written over, and elsewhere.
+// The minimal intervals between two progress messages: on a terminal, where the line is overwritten,
+// and elsewhere.
 const (
 	rewriteEvery = 200 * time.Millisecond
 	writeEvery   = 3 * time.Second
 )
 
-// progress writes how far a command is: on a terminal as one line for each phase that is written over,
-// elsewhere as a line at the beginning of each phase and every few seconds.
+// progress writes the progress of a command. On a terminal it writes one line for each phase and
+// overwrites it; elsewhere it writes a line at the beginning of each phase and every few seconds.
 type progress struct {
 	out      io.Writer
 	terminal bool
 
-	last backup.Phase
-	told time.Time
-	open bool // the line has no end yet
+	last         backup.Phase
+	lastTime     time.Time
+	unterminated bool // whether the current line lacks its newline
 }
 
-// onStderr returns the progress of a command on its standard error.
-func onStderr() *progress {
+// onStderr returns a progress that writes to standard error.
+func newProgress() *progress {
 	info, err := os.Stderr.Stat()
 	return &progress{out: os.Stderr, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
 }
 
-// tell is for backup.Options.
-func (p *progress) tell(now backup.Progress) {
+// report is the Progress function of backup.Options.
+func (p *progress) report(now backup.Progress) {
 	every := writeEvery
 	if p.terminal {
 		every = rewriteEvery
 	}
-	if now.Phase == p.last && time.Since(p.told) < every {
+	if now.Phase == p.last && time.Since(p.lastTime) < every {
 		return
 	}
 	if now.Phase != p.last {
 		p.end()
 	}
-	p.last, p.told = now.Phase, time.Now()
+	p.last, p.lastTime = now.Phase, time.Now()
 	if p.terminal {
-		fmt.Fprintf(p.out, "\r\x1b[K%s", figures(now)) // back to the beginning of the line, which is erased
-		p.open = true
+		fmt.Fprintf(p.out, "\r\x1b[K%s", formatProgress(now)) // return to the beginning of the line and erase it
+		p.unterminated = true
 		return
 	}
-	fmt.Fprintln(p.out, figures(now))
+	fmt.Fprintln(p.out, formatProgress(now))
 }
 
-// end ends the line of a terminal.
+// end completes the line of a terminal.
 func (p *progress) end() {
-	if p.open {
+	if p.unterminated {
 		fmt.Fprintln(p.out)
 	}
-	p.open = false
+	p.unterminated = false
 }
 
-// figures says how far it is: done, of how much, how fast, and how long it still takes.
-func figures(p backup.Progress) string {
+// figures formats progress: amount, total, rate and remaining time.
+func formatProgress(p backup.Progress) string {
 	text := fmt.Sprintf("%s: %d versions", p.Phase, p.Versions)
 	if p.Phase == backup.Raising {
 		text = fmt.Sprintf("%s: %d revisions", p.Phase, p.Versions)

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/storage/backup"
 )
 
-// TestProgress shows what is written of the same progress on a terminal and elsewhere.
+// TestProgress: the output for the same progress on a terminal and elsewhere.
 func TestProgress(t *testing.T) {
 	for terminal, want := range map[bool]string{
 		true: "\r\x1b[Kcopying: 0 versions of 200 (0%)" +
@@ -32,11 +32,11 @@ func TestProgress(t *testing.T) {
 				if i > 0 {
 					now.Rate, now.Left = 50, time.Duration(4-i)*time.Second
 				}
-				p.tell(now)
-				p.tell(now) // too early to be written again
+				p.report(now)
+				p.report(now) // too early for another line
 				time.Sleep(time.Second)
 			}
-			p.tell(backup.Progress{Phase: backup.Verifying, Total: 200})
+			p.report(backup.Progress{Phase: backup.Verifying, Total: 200})
 			p.end()
 			p.end()
 			assert.Equal(t, want, out.String())

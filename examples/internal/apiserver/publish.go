@@ -9,8 +9,8 @@ import (
 	"orch.io/controlplane/server/access"
 )
 
-// publish is what the server tells others of itself: where it is, and how it
-// verifies callers. The range of services must have room for its own.
+// publish returns what the server publishes about itself: its address, and how it verifies clients. It
+// publishes its Service only if the range of Services contains the address of that Service.
 func (f *flags) publish(id *identity, at netip.AddrPort) (access.Publish, error) {
 	if f.network.advertised.IsValid() {
 		at = netip.AddrPortFrom(f.network.advertised, at.Port())
@@ -39,10 +39,10 @@ func (f *flags) publish(id *identity, at netip.AddrPort) (access.Publish, error)
 	return p, nil
 }
 
-// reachable is where others reach a server that listens at an address. One that
-// listens at every address of the machine is reached by the first that is no
-// loopback, if there is any.
-func reachable(at net.Addr, machine func() ([]net.Addr, error)) (netip.AddrPort, error) {
+// reachable returns the address at which others reach a server that listens at an address. If the
+// server listens at every address of the machine, that is the first non-loopback address, if there is
+// one.
+func reachableAddress(at net.Addr, machine func() ([]net.Addr, error)) (netip.AddrPort, error) {
 	where, err := netip.ParseAddrPort(at.String())
 	if err != nil || !where.Addr().IsUnspecified() {
 		return where, err

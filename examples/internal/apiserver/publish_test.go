@@ -20,15 +20,14 @@ import (
 	"orch.io/controlplane/server/serving"
 )
 
-// TestWhatTheServerTellsOfItself: the service by which it is found, and what
-// others verify callers with, are there from the start, come again when somebody
-// deletes them and are put right when somebody changes them.
-func TestWhatTheServerTellsOfItself(t *testing.T) {
+// TestPublishedObjects: the server's Service and the configuration for verifying clients exist from the
+// start, are created again when deleted, and are corrected when changed.
+func TestPublishedObjects(t *testing.T) {
 	t.Parallel()
 	f := files{t, t.TempDir()}
 	ca, err := serving.NewAuthority("ca")
 	require.NoError(t, err)
-	server := running(t, "--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"),
+	server := startServer(t, "--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"),
 		"--client-ca-file", f.put("ca.pem", string(ca.PEM())), "--requestheader-client-ca-file", f.put("proxy.pem", string(ca.PEM())),
 		"--requestheader-allowed-names", "front", "--requestheader-username-headers", "X-Who",
 		"--service-cluster-ip-range", "10.7.0.0/16", "--enable-bootstrap-token-auth")
@@ -44,7 +43,7 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 	assert.Equal(t, "10.7.0.1", spec["clusterIP"])
 	shown := certificate(t, server)
 	for _, host := range []string{"10.7.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"} {
-		assert.NoError(t, shown.VerifyHostname(host), "what pods reach it by")
+		assert.NoError(t, shown.VerifyHostname(host), "name by which pods reach the server")
 	}
 	assert.Equal(t, 443.0, spec["ports"].([]any)[0].(map[string]any)["port"])
 	data := get(verify)["data"].(map[string]any)
@@ -52,14 +51,14 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 	assert.Equal(t, string(ca.PEM()), data["requestheader-client-ca-file"])
 	assert.Equal(t, `["front"]`, data["requestheader-allowed-names"])
 	for key, want := range map[string]string{"username-headers": "X-Remote-User", "uid-headers": "X-Remote-Uid", "group-headers": "X-Remote-Group", "extra-headers-prefix": "X-Remote-Extra-"} {
-		assert.Equal(t, `["`+want+`"]`, data["requestheader-"+key], "what this server sends, and not what it takes of a proxy before it")
+		assert.Equal(t, `["`+want+`"]`, data["requestheader-"+key], "the headers that this server sends, not those that it accepts from a proxy")
 	}
 
 	code, answer := ask(t, nil, "GET", server+info, "", "")
-	require.Equal(t, 200, code, "anybody reads it: %v", answer)
+	require.Equal(t, 200, code, "anonymous users may read it: %v", answer)
 	assert.Contains(t, answer["data"].(map[string]any)["kubeconfig"], "server: "+server)
 	code, _ = ask(t, nil, "GET", server+"/api/v1/namespaces/kube-public/configmaps", "", "")
-	assert.Equal(t, 403, code, "and nothing else")
+	assert.Equal(t, 403, code, "anonymous users may read nothing else")
 	code, _ = ask(t, nil, "GET", server+verify, "", "")
 	assert.Equal(t, 403, code)
 
@@ -88,9 +87,9 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 	assert.Equal(t, "the administrator's own", get(info)["data"].(map[string]any)["kubeconfig"])
 }
 
-// TestReachable: a server that listens everywhere is told of by an address that
-// others reach.
-func TestReachable(t *testing.T) {
+// TestReachableAddress: a server that listens on all addresses is advertised with an address that
+// others can reach.
+func TestReachableAddress(t *testing.T) {
 	for _, c := range []struct {
 		at, want string
 		machine  []string
@@ -103,7 +102,7 @@ func TestReachable(t *testing.T) {
 		{"0.0.0.0:5", "127.0.0.1:5", []string{"127.0.0.1/8", "fd00::1/64"}},
 		{"[::]:5", "[::1]:5", []string{"127.0.0.1/8", "fe80::1/64"}},
 	} {
-		got, err := reachable(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.at)), func() (list []net.Addr, err error) {
+		got, err := reachableAddress(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.at)), func() (list []net.Addr, err error) {
 			for _, m := range c.machine {
 				ip, network, err := net.ParseCIDR(m)
 				require.NoError(t, err)
@@ -116,13 +115,13 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-// TestListeningEverywhere: cluster-info carries an address at which the server
-// answers, with a certificate for it by the authority beside it; the service of
-// the server leads there, too, if others reach it.
-func TestListeningEverywhere(t *testing.T) {
+// TestListeningOnAllAddresses: cluster-info contains an address at which the server answers, with a
+// certificate for it by the authority in cluster-info. The server's Service has that address too, if
+// others can reach it.
+func TestListeningOnAllAddresses(t *testing.T) {
 	t.Parallel()
 	for _, bind := range []string{"0.0.0.0", "127.0.0.1"} {
-		server := running(t, "--bind-address", bind, "--enable-bootstrap-token-auth",
+		server := startServer(t, "--bind-address", bind, "--enable-bootstrap-token-auth",
 			"--token-auth-file", files{t, t.TempDir()}.put("users.csv", "admin-token,admin,1,system:masters\n"))
 		_, answer := ask(t, nil, "GET", server+"/api/v1/namespaces/kube-public/configmaps/cluster-info", "", "")
 		var config struct {
@@ -142,7 +141,7 @@ func TestListeningEverywhere(t *testing.T) {
 			code, answer := ask(t, nil, "GET", server+ownEndpoints, "admin-token", "")
 			assert.Equal(t, 404, code, answer)
 		} else {
-			leadsTo(t, server, where.Hostname())
+			waitForEndpoint(t, server, where.Hostname())
 		}
 		ca, err := base64.StdEncoding.DecodeString(cluster.CA)
 		require.NoError(t, err)
@@ -158,8 +157,9 @@ func TestListeningEverywhere(t *testing.T) {
 
 const ownEndpoints = "/api/v1/namespaces/default/endpoints/kubernetes"
 
-// leadsTo waits until the service of a server leads to an address, as its controllers see to.
-func leadsTo(t *testing.T, server, address string) {
+// waitForEndpoint waits until the controllers have set the endpoint of the server's Service to an
+// address.
+func waitForEndpoint(t *testing.T, server, address string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		code, answer := ask(t, nil, "GET", server+ownEndpoints, "admin-token", "")
@@ -167,17 +167,17 @@ func leadsTo(t *testing.T, server, address string) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// TestAdvertisedAddress: the service of a server that listens on loopback alone leads to
-// the address that others are told.
+// TestAdvertisedAddress: the Service of a server that listens only on loopback has the address of
+// --advertise-address.
 func TestAdvertisedAddress(t *testing.T) {
 	t.Parallel()
-	server := running(t, "--advertise-address", "192.0.2.7", "--token-auth-file", files{t, t.TempDir()}.put("users.csv", "admin-token,admin,1,system:masters\n"))
-	leadsTo(t, server, "192.0.2.7")
+	server := startServer(t, "--advertise-address", "192.0.2.7", "--token-auth-file", files{t, t.TempDir()}.put("users.csv", "admin-token,admin,1,system:masters\n"))
+	waitForEndpoint(t, server, "192.0.2.7")
 	_, err := Command{}.parseFlags([]string{"--advertise-address", "example.com"})
 	assert.ErrorContains(t, err, "advertise-address")
 }
 
-// certificate is what a server shows.
+// certificate returns the certificate of a server.
 func certificate(t *testing.T, address string) *x509.Certificate {
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(address, "https://"), &tls.Config{InsecureSkipVerify: true})
 	require.NoError(t, err)

@@ -12,10 +12,10 @@ import (
 	"orch.io/controlplane/storage/backup"
 )
 
-// verify is the command that says whether backups are whole.
+// verify implements the command that checks backups.
 func (c Command) verify(ctx context.Context, args []string, out io.Writer) error {
-	set := c.command("verify", "FILE...", "checks that backups are whole and stand on each other, in the order in which they were made. Of a first one that\n"+
-		"was made with --since only what is in it can be checked.")
+	set := c.flagSet("verify", "FILE...", "checks that backups are complete and based on each other, in the order in which they were made. If the first backup\n"+
+		"was made with --since, only its own content is checked.")
 	files, err := parseCommand(set, args)
 	if err != nil {
 		return err
@@ -24,22 +24,21 @@ func (c Command) verify(ctx context.Context, args []string, out io.Writer) error
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "whole: %s\n", describe(report))
+	fmt.Fprintf(out, "complete: %s\n", describe(report))
 	return nil
 }
 
-// maxBump leaves revisions for every store that goes on from there, and is more than any server
-// commits.
+// maxBump is more than any server commits, and leaves enough revisions for every store.
 const maxBump = 1 << 40
 
-// restore is the command that fills an empty store from backups.
+// restore implements the command that fills an empty store from backups.
 func (c Command) restore(ctx context.Context, args []string, out io.Writer) error {
-	var to place
-	set := c.command("restore", "[flags] FILE...", "fills an empty store from a backup and those that were made on top of it with --since, in that order. A directory may\n"+
-		"hold keys and certificates (*.pem), which clients know the server by, but no store.")
-	to.define(set, c.Engines, "", "", "directory of the data, for a server that is started later")
-	bump := set.Int64("bump-revision", 0, "how many revisions after the backup the store begins, more than were committed since by the server that was lost: clients\n"+
-		"that saw those list anew. 0: clients go on where they are, which is right only if they saw nothing newer than the backup")
+	var to location
+	set := c.flagSet("restore", "[flags] FILE...", "fills an empty store from a backup and the later backups that were made with --since, in that order. The directory may\n"+
+		"contain keys and certificates (*.pem), so that clients recognize the server, but no store.")
+	to.define(set, c.Engines, "", "", "data directory for a new server")
+	bump := set.Int64("bump-revision", 0, "number to add to the newest revision of the backup; must be larger than the number of commits that the lost server made since the\n"+
+		"backup. Clients list again. With 0, clients continue at their revision, which is correct only if they saw nothing newer than the backup")
 	files, err := parseCommand(set, args, &to)
 	if err != nil {
 		return err
@@ -47,7 +46,7 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 	if *bump < 0 || *bump > maxBump {
 		return fmt.Errorf("--bump-revision must be between 0 and %d", int64(maxBump))
 	}
-	if err := to.needed(); err != nil {
+	if err := to.check(); err != nil {
 		return err
 	}
 	found, err := verifyFiles(ctx, files)
@@ -55,15 +54,15 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 		return err
 	}
 	if found.Base != (backup.Position{}) {
-		return fmt.Errorf("%s was made on top of a backup of revision %d: that one is needed, too", files[0], found.Base.Revision)
+		return fmt.Errorf("%s is based on a backup of revision %d, which is also needed", files[0], found.Base.Revision)
 	}
-	shown := onStderr()
-	o := backup.Options{Progress: shown.tell}
+	shown := newProgress()
+	o := backup.Options{Progress: shown.report}
 	if *bump > 0 {
 		o.StartOver = found.Revision + storage.Revision(*bump)
 	}
 	var report *backup.Report
-	err = to.fill(ctx, logFrom(slog.LevelWarn), func(store storage.Backend) error {
+	err = to.fill(ctx, newLogger(slog.LevelWarn), func(store storage.Backend) error {
 		return withFiles(files, func(readers []io.Reader) (err error) {
 			report, err = backup.Restore(ctx, store, o, readers...)
 			return err
@@ -73,32 +72,33 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "restored into %s: %d records. %s\n", &to, report.Keys, goOn(report, o.StartOver != 0))
+	fmt.Fprintf(out, "restored into %s: %d records. %s\n", &to, report.Keys, describeEffect(report, o.StartOver != 0))
 	if *bump == 0 {
-		fmt.Fprintln(out, "If clients may have seen anything newer than that, restore with --bump-revision instead")
+		fmt.Fprintln(out, "If clients may have seen a newer revision, restore with --bump-revision instead")
 	}
 	return nil
 }
 
-// goOn says what clients notice of a store that was filled.
-func goOn(r *backup.Report, startOver bool) string {
+// goOn describes the effect on clients of a store that was filled.
+func describeEffect(r *backup.Report, startOver bool) string {
 	if r.RevisionsKept && !startOver {
-		return fmt.Sprintf("The revisions are the same, up to %d, and watches go on", r.DestinationRevision)
+		return fmt.Sprintf("Revisions are unchanged, up to %d, and watches continue", r.DestinationRevision)
 	}
-	return fmt.Sprintf("The newest revision is %d; clients list anew", r.DestinationRevision)
+	return fmt.Sprintf("The newest revision is %d; clients list again", r.DestinationRevision)
 }
 
 func verifyFiles(ctx context.Context, files []string) (report *backup.Report, err error) {
-	shown := onStderr()
+	shown := newProgress()
 	defer shown.end()
 	err = withFiles(files, func(readers []io.Reader) (err error) {
-		report, err = backup.Verify(ctx, backup.Options{Progress: shown.tell}, readers...)
+		report, err = backup.Verify(ctx, backup.Options{Progress: shown.report}, readers...)
 		return err
 	})
 	return report, err
 }
 
-// withFiles opens files for as long as they are used. Errors number them.
+// withFiles calls use with the opened files. Its error names the files, because use refers to them by
+// number.
 func withFiles(files []string, use func([]io.Reader) error) (err error) {
 	var readers []io.Reader
 	for _, path := range files {

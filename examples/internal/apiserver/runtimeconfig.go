@@ -17,9 +17,9 @@ import (
 	"orch.io/controlplane/registry/builtin/storagemigration"
 )
 
-// settings takes pairs of a list KEY=VALUE,... into a map. Of a key that is given again the
-// last value counts.
-func settings(into map[string]string) func(string) error {
+// settings returns a function that parses a list KEY=VALUE,... into a map. If a key is repeated, the
+// last value applies.
+func parseSettings(into map[string]string) func(string) error {
 	return func(list string) error {
 		for word := range strings.SplitSeq(list, ",") {
 			if strings.TrimSpace(word) == "" {
@@ -36,7 +36,7 @@ func settings(into map[string]string) func(string) error {
 	}
 }
 
-// setFeatures takes gates; of one that is given again the last value counts.
+// setFeatures parses feature gates. If a gate is repeated, the last value applies.
 func (f *flags) setFeatures(text string) error {
 	set, err := features.Parse(text)
 	for name, on := range set {
@@ -45,9 +45,9 @@ func (f *flags) setFeatures(text string) error {
 	return err
 }
 
-// dropOtherGates puts the gates aside that the release does not have.
+// dropOtherGates moves the feature gates that the release does not have to otherGates.
 func (f *flags) dropOtherGates() {
-	set, _ := features.New(f.release, nil) // a release that is none is the server's to refuse
+	set, _ := features.New(f.release, nil) // Build rejects an unknown release
 	known := map[string]bool{"AllAlpha": true, "AllBeta": true}
 	for _, g := range set.All() {
 		known[g.Name] = true
@@ -61,7 +61,7 @@ func (f *flags) dropOtherGates() {
 	slices.Sort(f.otherGates)
 }
 
-// dropOtherVersions puts the versions aside that the server does not have.
+// dropOtherVersions moves the versions that the server does not have to otherVersions.
 func (f *flags) dropOtherVersions() {
 	has := f.versions()
 	for _, key := range slices.Sorted(maps.Keys(f.runtimeConfig)) {
@@ -73,7 +73,7 @@ func (f *flags) dropOtherVersions() {
 	}
 }
 
-// kinds are those that are registered: what the release has that is served.
+// kinds returns the kinds to register for the release.
 func (f *flags) kinds() []*registry.Kind {
 	list := builtin.Kinds()
 	if f.inRelease(registry.Lifetime{Introduced: "1.35"}) {
@@ -82,7 +82,7 @@ func (f *flags) kinds() []*registry.Kind {
 	return list
 }
 
-// versions are the group/versions that the server has.
+// versions returns the group/versions that the server has.
 func (f *flags) versions() []string {
 	var list []string
 	everyone := auth.Union(auth.AnonymousAccess)
@@ -102,7 +102,7 @@ func (f *flags) versions() []string {
 	return slices.Compact(list)
 }
 
-// inRelease reports whether the release that is served has a version.
+// inRelease reports whether the served release has an API version with the given lifetime.
 func (f *flags) inRelease(l registry.Lifetime) bool {
 	now := release.Newest
 	if r, err := release.Parse(f.release); err == nil {

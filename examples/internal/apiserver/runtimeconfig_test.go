@@ -11,9 +11,8 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// TestVersions: the versions that --runtime-config knows are those that are served, once it
-// names the optional one. A version without resources and a plugin that needs a cloud can be
-// enabled.
+// TestVersions: --runtime-config knows exactly the served versions, including the optional one once it
+// is enabled. A version without resources, and a plugin that needs a cloud provider, can be enabled.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for _, release := range []string{"", "1.18"} {
@@ -45,13 +44,14 @@ func versionsOf(t *testing.T, release string) {
 	assert.Equal(t, release == "", slices.Contains(served, "storagemigration.k8s.io/v1"))
 }
 
-// TestSettings: an empty word says nothing; one without a key is not for the flag to judge.
-func TestSettings(t *testing.T) {
+// TestParseSettings: empty words are skipped; a word without a key is accepted, because Build rejects
+// it.
+func TestParseSettings(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{}
-	require.NoError(t, settings(set)(" a = true ,, b,a=false"))
+	require.NoError(t, parseSettings(set)(" a = true ,, b,a=false"))
 	assert.Equal(t, map[string]string{"a": "false", "b": ""}, set)
-	require.NoError(t, settings(set)("=true"))
+	require.NoError(t, parseSettings(set)("=true"))
 	assert.Contains(t, set, "")
-	require.ErrorContains(t, settings(set)("a=maybe"), "neither true nor false")
+	require.ErrorContains(t, parseSettings(set)("a=maybe"), "neither true nor false")
 }

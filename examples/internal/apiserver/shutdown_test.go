@@ -14,15 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answered is how a request ended.
+// answered is the outcome of a request.
 type answered struct {
 	code int
 	body string
 	err  error
 }
 
-// slowCreate begins to create an object and returns when the server waits for
-// the rest of the body, which finish sends.
+// slowCreate starts a create request and returns when the server waits for the rest of the body. finish
+// sends the rest.
 func (p *process) slowCreate() (finish func(), result <-chan answered) {
 	p.Helper()
 	body, write := io.Pipe()
@@ -46,7 +46,7 @@ func (p *process) slowCreate() (finish func(), result <-chan answered) {
 	select {
 	case <-reading:
 	case a := <-done:
-		require.FailNow(p, "the request ended at once", "%+v", a)
+		require.FailNow(p, "the request ended too early", "%+v", a)
 	}
 	return func() {
 		_, _ = io.Copy(write, strings.NewReader(helloCM))
@@ -54,9 +54,8 @@ func (p *process) slowCreate() (finish func(), result <-chan answered) {
 	}, done
 }
 
-// TestTermination sends SIGTERM to a server that has a watch and a half-sent
-// request: readiness goes first, then, after the delay, the watch; the request
-// gets its answer.
+// TestTermination sends SIGTERM to a server with a watch and a half-sent request: /readyz fails first;
+// after the delay the watch ends; the request gets its answer.
 func TestTermination(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -74,12 +73,12 @@ func TestTermination(t *testing.T) {
 		return code != 200
 	}, time.Minute, 5*time.Millisecond)
 	code, _ = p.call("GET", "/livez", "")
-	assert.Equal(t, 200, code, "it lives while the delay lasts")
+	assert.Equal(t, 200, code, "the server is live during the delay")
 	code, _ = p.call("GET", mapsPath, "")
-	assert.Equal(t, 200, code, "and serves")
+	assert.Equal(t, 200, code, "the server serves during the delay")
 
 	events, err := io.ReadAll(watch.Body)
-	assert.NoError(t, err, "the watch ends in order")
+	assert.NoError(t, err, "the watch ends without an error")
 	assert.NotContains(t, string(events), "hello")
 	finish()
 	a := <-created
@@ -90,10 +89,10 @@ func TestTermination(t *testing.T) {
 
 	p = startProcess(t, dir)
 	code, _ = p.call("GET", mapsPath+"/hello", "")
-	assert.Equal(t, 200, code, "what was acknowledged on the way out is there")
+	assert.Equal(t, 200, code, "a write acknowledged during shutdown is stored")
 }
 
-// TestSecondSignal ends a server that waits out a long delay.
+// TestSecondSignal: a second signal stops a server that waits for a long shutdown delay.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, t.TempDir(), "--shutdown-delay-duration", "1h")
@@ -108,7 +107,7 @@ func TestSecondSignal(t *testing.T) {
 			require.Error(t, err)
 			return
 		case <-ctx.Done():
-			require.FailNow(t, "it goes on")
+			require.FailNow(t, "the server keeps running")
 		case <-time.After(50 * time.Millisecond):
 			_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		}

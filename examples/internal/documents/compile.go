@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// packages are those that code in documents may use without an import, by their names.
+// packages maps the package names that code in documents may use without an import to their paths.
 var packages = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "os": "os", "testing": "testing", "time": "time",
 
@@ -24,22 +24,21 @@ var packages = map[string]string{
 	"fake": "sigs.k8s.io/controller-runtime/pkg/client/fake", "envtest": "sigs.k8s.io/controller-runtime/pkg/envtest",
 }
 
-// given are the variables and types that code in documents may use without a declaration.
+// given maps the variables that code in documents may use without a declaration to their types.
 var given = map[string]string{
 	"ctx": "context.Context", "t": "*testing.T", "dir": "string", "scheme": "*runtime.Scheme",
 	"widget": "*registry.Kind", "testEnv": "*envtest.Environment", "fleet": "*Fleet",
 }
 
-// Module says which of the blocks a module compiles.
+// Module selects the Go blocks that a module compiles.
 type Module struct {
-	Dir        string            // from the root of the repository
-	Kubernetes bool              // those that use packages of Kubernetes, instead of those that do not
-	Packages   map[string]string // packages that differ from the usual ones, by their names
-	Dot        string            // a package whose names blocks use as they are
+	Dir        string            // relative to the root of the repository
+	Kubernetes bool              // select blocks that use packages of Kubernetes, instead of the other blocks
+	Packages   map[string]string // overrides of packages, by name
+	Dot        string            // a package that is imported with a dot
 }
 
-// Compile type-checks the Go blocks of documents that belong to the module. It returns how many
-// these are.
+// Compile type-checks the Go blocks of documents that belong to the module, and returns their number.
 func (m Module) Compile(root string, all []Block) (int, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -79,7 +78,8 @@ func (m Module) Compile(root string, all []Block) (int, error) {
 	return n, nil
 }
 
-// Count returns how many Go blocks belong to the module, those that continue another one not counted.
+// Count returns the number of Go blocks that belong to the module, without blocks that continue another
+// block.
 func (m Module) Count(all []Block) int { return len(m.programs(all)) }
 
 // programs returns a program for each Go block that belongs to the module.
@@ -110,8 +110,8 @@ var (
 	word      = regexp.MustCompile(`\w+`)
 )
 
-// program makes a file of what blocks show: their declarations stand in the package, their
-// statements in a function that uses each variable.
+// program combines blocks into a file: their declarations become declarations of the package, their
+// statements the body of a function that uses each variable.
 func (m Module) program(shown []Block) (file string, kubernetes bool) {
 	var text, declarations, statements string
 	for _, b := range shown {
@@ -152,8 +152,8 @@ func (m Module) program(shown []Block) (file string, kubernetes bool) {
 	return "package documented\n" + imports.String() + variables + declarations + "func _() {\n" + statements + "}\n", kubernetes
 }
 
-// split divides a block into declarations and statements. A declaration begins with its keyword
-// at the beginning of a line and ends with the first line that begins with a closing brace.
+// split divides a block into declarations and statements. A declaration begins with its keyword at the
+// beginning of a line and ends with the first line that begins with a closing brace.
 func split(b Block) (declarations, statements string) {
 	to := &statements
 	statements = fmt.Sprintf("//line %s\n", b)

@@ -1,12 +1,12 @@
-// Package documents checks what the documents of the repository show: their Go code compiles, and
-// their console sessions run.
+// Package documents tests the examples in the documents of the repository: Go code must compile, and
+// console sessions must run.
 //
-// The word after the three backquotes of a block is its language, go, sh or console. What may
-// follow it is an instruction for this package, which readers do not see:
+// The word after the three backquotes of a block is its language: go, sh or console. It may be followed
+// by an instruction for this package, which is not displayed:
 //
-//	go continues         the block stands in the function of the block before
-//	console after: a; b  what has to happen before the block, see Session
-//	console not run: why nobody runs the block, for a reason
+//	go continues         the block continues the function of the block before
+//	console after: a; b  commands to run before the block, see Session
+//	console not run: why the block is not run, for a reason
 package documents
 
 import (
@@ -19,16 +19,16 @@ import (
 
 // Block is a fenced block of a document.
 type Block struct {
-	File string // slash-separated, from the root of the repository
-	Line int    // of its first line
+	File string // slash-separated, relative to the root of the repository
+	Line int    // line number of the first line
 	Lang string
-	Note string // what follows the language
+	Note string // the text after the language
 	Text string
 }
 
 func (b Block) String() string { return fmt.Sprintf("%s:%d", b.File, b.Line) }
 
-// Skipped returns why the block is not run, or "".
+// Skipped returns the reason why the block is not run, or "".
 func (b Block) Skipped() string {
 	why, _ := strings.CutPrefix(b.Note, "not run: ")
 	if why == b.Note {
@@ -37,7 +37,7 @@ func (b Block) Skipped() string {
 	return why
 }
 
-// Read returns the blocks of all documents below root, in the order of the files' names.
+// Read returns the blocks of all documents below root, in the order of the file names.
 func Read(root string) (all []Block, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 const root = "../../.."
 
-// TestBlocksAreChecked: each block has a language that is checked, and a reason if it is not run.
+// TestBlocksAreChecked: each block has a known language, and a reason if it is not run.
 func TestBlocksAreChecked(t *testing.T) {
 	all, err := documents.Read(root)
 	require.NoError(t, err)
@@ -32,8 +32,8 @@ func TestBlocksAreChecked(t *testing.T) {
 	}
 }
 
-// TestGoCompiles compiles the Go blocks that use no package of Kubernetes, and checks that each other Go block
-// belongs to the module that examples/operator compiles.
+// TestGoCompiles compiles the Go blocks that use no package of Kubernetes, and checks that all other Go
+// blocks belong to the module examples/operator, which compiles them.
 func TestGoCompiles(t *testing.T) {
 	all, err := documents.Read(root)
 	require.NoError(t, err)

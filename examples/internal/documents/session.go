@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// Session runs the sh and console blocks of one document, one after the other, in a directory. A block
-// of sh is a script that succeeds. In a console block a command that begins with $ is followed by what it writes to its standard output; numbers and
-// widths of columns differ from run to run and are not compared.
+// Session runs the sh and console blocks of one document, in order, in a directory. A sh block is a
+// script that must succeed. In a console block, a command that begins with $ is followed by its
+// expected standard output. Numbers and column widths vary between runs and are not compared.
 //
-// A server goes on in the background until the next one starts. What has to happen before a block
-// stands behind its language: commands, and the word end, which ends the server.
+// A server keeps running in the background until the next server starts. The instruction "after" of a
+// block has commands to run before the block; the command "end" stops the server.
 type Session struct {
 	Dir      string
-	Env      []string            // changed by export
-	Programs []string            // that "go run ./examples/NAME" means; they are in the PATH
-	Serve    map[string][]string // further arguments of programs that serve
-	Replace  *strings.Replacer   // of texts in commands, such as addresses
+	Env      []string            // the environment; the command export changes it
+	Programs []string            // programs in the PATH that replace "go run ./examples/NAME"
+	Serve    map[string][]string // additional arguments of programs that serve
+	Replace  *strings.Replacer   // replaces texts in commands, such as addresses
 	Do       map[string]func() error
 
 	server *background
@@ -51,7 +51,7 @@ func (b *background) text() string {
 	return b.out.String()
 }
 
-// patience is how long a command may take.
+// patience limits the time of a command.
 const patience = 2 * time.Minute
 
 // Run runs a block.
@@ -75,7 +75,7 @@ func (s *Session) Run(b Block) error {
 			return fmt.Errorf("%s: %s: %w", b, c.text, err)
 		}
 		if got, want := lines(out), lines(c.out); !slices.Equal(got, want) {
-			return fmt.Errorf("%s: %s: the document shows\n%s\nand the command writes\n%s", b, c.text, c.out, out)
+			return fmt.Errorf("%s: %s: the document shows\n%s\nbut the command wrote\n%s", b, c.text, c.out, out)
 		}
 	}
 	return nil
@@ -83,7 +83,7 @@ func (s *Session) Run(b Block) error {
 
 type command struct{ text, out string }
 
-// commands returns those of a block, with what follows each.
+// commands returns the commands of a block, each with its expected output.
 func commands(text string) (all []command) {
 	goesOn := false
 	for line := range strings.Lines(text) {
@@ -108,7 +108,7 @@ var (
 	sizes  = regexp.MustCompile(`0 (KiB|MiB|B)\b`)
 )
 
-// lines returns what is compared of a text.
+// lines returns the normalized lines of a text for the comparison.
 func lines(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		line = sizes.ReplaceAllString(digits.ReplaceAllString(line, "0"), "0 B")
@@ -119,8 +119,8 @@ func lines(text string) (all []string) {
 	return all
 }
 
-// command runs one command and returns its output. A server stays in the background; command returns its
-// output as soon as that equals want.
+// command runs one command and returns its output. If the command is a server, it stays in the
+// background, and command returns its output as soon as it has as many lines as want.
 func (s *Session) command(text, want string) (string, error) {
 	text = strings.TrimSpace(text)
 	if s.Replace != nil {
@@ -153,7 +153,7 @@ func (s *Session) command(text, want string) (string, error) {
 	return string(out), err
 }
 
-// serve ends the server that runs and starts another one.
+// serve stops the running server and starts another one.
 func (s *Session) serve(text, want string) (string, error) {
 	if err := s.End(); err != nil {
 		return "", err
@@ -177,14 +177,14 @@ func (s *Session) serve(text, want string) (string, error) {
 		select {
 		case err := <-b.exited:
 			s.server = nil
-			return "", fmt.Errorf("the server ended: %w\n%s%s", err, out, &stderr)
+			return "", fmt.Errorf("the server exited: %w\n%s%s", err, out, &stderr)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	return "", errors.Join(errors.New("the server does not write what the document shows:\n"+b.text()), s.End())
+	return "", errors.Join(errors.New("the server did not write the output in the document:\n"+b.text()), s.End())
 }
 
-// End ends the server that runs.
+// End stops the running server.
 func (s *Session) End() error {
 	if s.server == nil {
 		return nil
@@ -198,6 +198,6 @@ func (s *Session) End() error {
 	case err := <-b.exited:
 		return err
 	case <-time.After(patience):
-		return errors.Join(errors.New("the server does not end"), b.cmd.Process.Kill(), <-b.exited)
+		return errors.Join(errors.New("the server did not exit"), b.cmd.Process.Kill(), <-b.exited)
 	}
 }

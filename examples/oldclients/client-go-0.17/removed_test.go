@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/examples/oldclients/internal/typed"
 )
 
-// TestRemovedVersions: the versions that client-go 0.17 has.
+// TestRemovedVersions uses the versions that client-go 0.17 has.
 func TestRemovedVersions(t *testing.T) {
 	typed.Run(t, kubernetes.NewForConfig, dynamic.NewForConfig, 0, 17)
 }

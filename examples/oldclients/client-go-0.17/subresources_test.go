@@ -1,4 +1,4 @@
-// Package oldclients has client-go 0.17 use what releases removed.
+// Package oldclients tests client-go 0.17 with API versions that later releases removed.
 package oldclients
 
 import (
@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestSubresources: scale, rollback and eviction with the bodies of their time.
+// TestSubresources: scale, rollback and eviction work with their former versions.
 func TestSubresources(t *testing.T) {
 	for _, content := range []string{typed.JSON, typed.Protobuf} {
 		t.Run(content, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSubresources(t *testing.T) {
 			size := func(r *rest.Request) *rest.Request {
 				return r.Namespace("default").Resource("replicationcontrollers").Name("r").SubResource("scale")
 			}
-			controllers := c.ExtensionsV1beta1().RESTClient() // there is no client of these
+			controllers := c.ExtensionsV1beta1().RESTClient() // client-go has no client of these
 			require.NoError(t, size(controllers.Get()).Do().Into(scale))
 			assert.EqualValues(t, 2, scale.Spec.Replicas)
 			assert.Equal(t, map[string]string{"app": "r"}, scale.Status.Selector)

@@ -1,4 +1,4 @@
-// Package oldclients has client-go 0.26 use what releases removed.
+// Package oldclients tests client-go 0.26 with API versions that later releases removed.
 package oldclients
 
 import (
@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/examples/oldclients/internal/typed"
 )
 
-// TestRemovedVersions: the versions that came after client-go 0.17.
+// TestRemovedVersions uses the versions that were introduced after client-go 0.17.
 func TestRemovedVersions(t *testing.T) {
 	typed.Run(t, kubernetes.NewForConfig, dynamic.NewForConfig, 18, math.MaxInt)
 }

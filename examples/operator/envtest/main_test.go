@@ -1,5 +1,5 @@
-// Package suite is an operator's suite as it is with envtest. Beside it, in moved, is
-// the same with a server in the test's process.
+// Package suite is the test suite of an operator with envtest. The directory moved has the same suite
+// with a server in the process of the test.
 package suite
 
 import (

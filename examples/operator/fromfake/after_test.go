@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestAfter: what the fleet has that the test does not say, a server gave it; and a conflict
-// shows that the operator tries again.
+// TestAfter is the test with a server: the server sets the fields that the test does not set, and a
+// conflict shows that the operator retries.
 func TestAfter(t *testing.T) {
 	fleet, s := newFleet(2), newServer(t)
 	c := connect(t, s)
@@ -20,7 +20,7 @@ func TestAfter(t *testing.T) {
 	require.Equal(t, "white", fleet.Spec.Flag)
 	r := &operator.Reconciler{Client: c}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fleet)}
-	for range 2 { // the finalizer, then the ships
+	for range 2 { // first the finalizer, then the ships
 		_, err := r.Reconcile(t.Context(), request)
 		require.NoError(t, err)
 	}

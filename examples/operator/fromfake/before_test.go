@@ -1,5 +1,5 @@
-// Package fromfake is a test of the operator with controller-runtime's fake client, and the
-// same one with a server; and what the one says and the other one does not.
+// Package fromfake has a test of the operator with controller-runtime's fake client and the same test
+// with a server, and compares the behavior of both.
 package fromfake
 
 import (
@@ -14,16 +14,16 @@ import (
 	"orch.io/controlplane/examples/operator"
 )
 
-// TestBefore: the fake client has no defaults, no uids and no garbage collector, so the test
-// makes up what the operator needs of a server, and cannot see what becomes of the ships.
+// TestBefore is the test with the fake client, which has no defaults, UIDs or garbage collection. The
+// test must set what a server would set, and cannot see whether the ships are removed.
 func TestBefore(t *testing.T) {
 	fleet := newFleet(2)
-	fleet.UID = "made-up"     // ships name their owner
+	fleet.UID = "made-up"     // ships refer to their owner by UID
 	fleet.Spec.Flag = "white" // the default
 	fleet.Finalizers = []string{operator.Finalizer}
 	c := fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(fleet).WithObjects(fleet).Build()
 	r := &operator.Reconciler{Client: c}
-	for range 2 { // the ships, then the status
+	for range 2 { // first the ships, then the status
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fleet)})
 		require.NoError(t, err)
 	}

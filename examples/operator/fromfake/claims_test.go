@@ -19,13 +19,14 @@ import (
 	"orch.io/controlplane/examples/operator"
 )
 
-// subject is a client of either kind; settle waits for what controllers of a cluster do.
+// subject is a client of either kind; settle waits for the controllers of the server.
 type subject struct {
 	client.WithWatch
 	settle func()
 }
 
-// claims are the rows of the guide: an operation, and its results with the fake client and with a server.
+// claims are the rows of the guide: an operation, and its results with the fake client and with a
+// server.
 var claims = []struct {
 	does         string
 	fake, server string
@@ -215,7 +216,7 @@ var claims = []struct {
 	}},
 }
 
-// TestClaims runs each row with both clients, and compares the results with the guide.
+// TestClaims runs each row with both clients and compares the results with the guide.
 func TestClaims(t *testing.T) {
 	guide, err := os.ReadFile("../README.md")
 	require.NoError(t, err)

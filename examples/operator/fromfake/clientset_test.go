@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// clientset are the rows of the guide about client-go's fake clientset.
+// clientset are the rows of the guide about the fake clientset of client-go.
 var clientset = []struct {
 	does         string
 	fake, server string

@@ -40,7 +40,7 @@ func newServer(t *testing.T) *servertest.Server {
 	return s
 }
 
-// connect is what NewClientBuilder is elsewhere.
+// connect returns a client of the server, in place of the client of NewClientBuilder.
 func connect(t *testing.T, s *servertest.Server) client.WithWatch {
 	t.Helper()
 	c, err := client.NewWithWatch(&rest.Config{Host: s.Host(), Transport: s.Transport(), QPS: -1}, client.Options{Scheme: newScheme(t)})

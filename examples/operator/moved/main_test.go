@@ -1,4 +1,4 @@
-// Package suite is the operator's suite of ../envtest with a server in the test's process.
+// Package suite is the suite of ../envtest with a server in the process of the test.
 package suite
 
 import (
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestFewLinesDiffer: what it takes to move a suite.
+// TestFewLinesDiffer: moving a suite changes only a few lines.
 func TestFewLinesDiffer(t *testing.T) {
 	before, after := lines(t, "../envtest/suite_test.go"), lines(t, "suite_test.go")
 	gone := slices.DeleteFunc(slices.Clone(before), func(line string) bool { return slices.Contains(after, line) })

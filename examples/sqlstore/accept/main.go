@@ -1,5 +1,5 @@
-// Command accept declares that the present state of a database that lost commits, or was restored from a copy,
-// is the one to go on with (sqlstore.Accept). Stop all servers before, and start them afterwards.
+// Command accept declares the present state of a database to be valid after the database lost commits
+// or was restored from a copy, see sqlstore.Accept. Stop all servers before, and start them afterwards.
 package main
 
 import (

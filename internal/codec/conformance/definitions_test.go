@@ -45,7 +45,7 @@ func given(t *testing.T, typ reflect.Type, text string) reflect.Value {
 
 // Definitions have the bytes of the clients' type, both ways. Their schemas hold
 // themselves, so they are not filled at random.
-func TestDefinitionsAsClientsKnowThem(t *testing.T) {
+func TestDefinitionsMatchClients(t *testing.T) {
 	s, err := schema.Go(reflect.TypeFor[apiextensions.CustomResourceDefinition](), names.Kubernetes)
 	if err != nil {
 		t.Fatal(err)

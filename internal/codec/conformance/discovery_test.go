@@ -19,7 +19,7 @@ import (
 
 // Discovery in protobuf is, byte by byte, what clients' own code writes for the
 // document that they read in JSON.
-func TestDiscoveryInProtobuf(t *testing.T) {
+func TestDiscoveryMatchesClients(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := discoveryv2.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func configMap(name string) *corev1.ConfigMap {
 		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7"}, Data: map[string]string{"k": name}}
 }
 
-func TestEnvelopeAsClients(t *testing.T) {
+func TestEnvelopeMatchesClients(t *testing.T) {
 	_, s := theirs(t)
 	p := protoOf(t, reflect.TypeFor[corev1.ConfigMap]())
 	body := p.Append(nil, map[string]any{"metadata": map[string]any{"name": "a", "resourceVersion": "7"}, "data": map[string]any{"k": "a"}})
@@ -54,7 +54,7 @@ func TestEnvelopeAsClients(t *testing.T) {
 	}
 }
 
-func TestListAsClients(t *testing.T) {
+func TestListMatchesClients(t *testing.T) {
 	_, s := theirs(t)
 	n := int64(12)
 	want := written(t, s, &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"},
@@ -74,7 +74,7 @@ func TestListAsClients(t *testing.T) {
 	}
 }
 
-func TestFrameAsClients(t *testing.T) {
+func TestFrameMatchesClients(t *testing.T) {
 	object := bytes.Repeat([]byte("x"), 300)
 	want, err := (&metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: object}}).Marshal()
 	if err != nil {
@@ -86,7 +86,7 @@ func TestFrameAsClients(t *testing.T) {
 	}
 }
 
-func TestStatusAsClients(t *testing.T) {
+func TestStatusMatchesClients(t *testing.T) {
 	_, s := theirs(t)
 	st := meta.Invalid(meta.GroupKind{Kind: "K"}, "n", []meta.StatusCause{{Reason: meta.CauseInvalid, Message: "m", Field: "f"}})
 	got, err := codec.EncodeStatus(nil, st, codec.Protobuf)
@@ -107,7 +107,7 @@ func TestStatusAsClients(t *testing.T) {
 	}
 }
 
-func TestPartialAsClients(t *testing.T) {
+func TestPartialMatchesClients(t *testing.T) {
 	full, err := configMap("a").Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestPartialAsClients(t *testing.T) {
 	}
 }
 
-func TestDeleteOptionsAsClients(t *testing.T) {
+func TestDeleteOptionsMatchClients(t *testing.T) {
 	var grace int64
 	uid, policy, orphan := "u", metav1.DeletePropagationForeground, true
 	o := metav1.DeleteOptions{GracePeriodSeconds: &grace, PropagationPolicy: &policy, OrphanDependents: &orphan, DryRun: []string{"All"}}

@@ -30,9 +30,9 @@ var gone = []string{
 	"policy/v1beta1, Kind=PodSecurityPolicy", "extensions/v1beta1, Kind=PodSecurityPolicy",
 }
 
-// TestKindsAsClientsKnowThem: our kinds have the bytes of the clients' types in JSON's
+// TestKindsMatchClients: our kinds have the bytes of the clients' types in JSON's
 // meaning and in protobuf, for every field that theirs have.
-func TestKindsAsClientsKnowThem(t *testing.T) {
+func TestKindsMatchClients(t *testing.T) {
 	clients := runtime.NewScheme()
 	if err := scheme.AddToScheme(clients); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestKindsAsClientsKnowThem(t *testing.T) {
 			continue // its types are in a module of their own
 		}
 		if k.Kind == "CustomResourceDefinition" {
-			continue // see TestDefinitionsAsClientsKnowThem
+			continue // see TestDefinitionsMatchClients
 		}
 		compiled, err := resource.Compile(k, names.Kubernetes)
 		if err != nil {
@@ -69,7 +69,7 @@ func TestKindsAsClientsKnowThem(t *testing.T) {
 }
 
 // The bodies that are answered and not stored.
-func TestReviewsAsClientsKnowThem(t *testing.T) {
+func TestReviewsMatchClients(t *testing.T) {
 	echo := func(_ context.Context, call *registry.Call) (*meta.Object, error) { return call.Object, nil }
 	theirs := map[string]message{
 		"TokenRequest":             &authenticationv1.TokenRequest{},

@@ -26,7 +26,7 @@ func config(s *servertest.Server) *rest.Config {
 }
 
 // A client that speaks nothing but protobuf writes, reads, lists and watches.
-func TestClientInProtobuf(t *testing.T) {
+func TestProtobufClientReadsAndWrites(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	s := servertest.New(t)
@@ -84,7 +84,7 @@ func TestClientInProtobuf(t *testing.T) {
 }
 
 // The metadata client asks for PartialObjectMetadata in protobuf.
-func TestMetadataClientInProtobuf(t *testing.T) {
+func TestMetadataClientReadsProtobuf(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	s := servertest.New(t)

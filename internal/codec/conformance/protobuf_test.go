@@ -61,7 +61,7 @@ func protoOf(t *testing.T, typ reflect.Type) *codec.Proto {
 }
 
 // Random objects have identical bytes both ways, and mean the same.
-func TestProtobufOfTypes(t *testing.T) {
+func TestProtobufMatchesClients(t *testing.T) {
 	for _, kind := range kinds {
 		typ := reflect.TypeOf(kind).Elem()
 		t.Run(typ.String(), func(t *testing.T) {

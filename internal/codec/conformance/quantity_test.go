@@ -11,7 +11,7 @@ import (
 )
 
 // Quantities are read, written and compared as the clients do.
-func TestQuantityAsClients(t *testing.T) {
+func TestQuantityMatchesClients(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	suffixes := []string{"", "n", "u", "m", "k", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "e3", "E3", "e-3", "e0", "E", "Pi", "e5", "e-7"}
 	before, oursBefore := resource.MustParse("1"), mustParse(t, "1")
@@ -70,7 +70,7 @@ func mustParse(t *testing.T, s string) meta.Quantity {
 }
 
 // Quantities that are made of numbers are written as the clients do.
-func TestNewQuantityAsClients(t *testing.T) {
+func TestNewQuantityMatchesClients(t *testing.T) {
 	formats := map[meta.QuantityFormat]resource.Format{
 		meta.DecimalSI: resource.DecimalSI, meta.BinarySI: resource.BinarySI, meta.DecimalExponent: resource.DecimalExponent,
 	}

@@ -22,7 +22,7 @@ type annotationSource struct {
 	Name                      string                       `json:"name,omitempty"`
 	Object                    *CrossVersionObjectReference `json:"target,omitempty"`
 	MetricName                string                       `json:"metricName,omitempty"`
-	MetricSelector            *meta.Selector               `json:"metricSelector,omitempty"` // External only
+	MetricSelector            *meta.LabelSelector          `json:"metricSelector,omitempty"` // External only
 	TargetValue               *meta.Quantity               `json:"targetValue,omitempty"`
 	TargetAverageUtilization  *int32                       `json:"targetAverageUtilization,omitempty"`
 	TargetAverageValue        *meta.Quantity               `json:"targetAverageValue,omitempty"`

@@ -1,11 +1,11 @@
-// Package aggregator makes other servers part of this one: APIService objects say which
-// version of an API group who serves.
+// Package aggregator serves API group versions from other API servers, called extension servers here. An APIService
+// object names the server of a group version.
 //
-// A Table (table.go) is what the objects say at a time; requests ask it alone. Two
-// controllers stand behind it: one looks whether the other servers are there, says so in
-// the objects (availability.go, status.go) and keeps what they tell of themselves
-// (discovery.go, openapi.go), one makes objects for the versions that are served here
-// (registration.go). The way to another server, and how it is told who calls, is in way.go.
+// A Table (table.go) is a snapshot of the APIServices; requests read only the Table. Two controllers work behind it.
+// The first probes the extension servers, writes the result into the condition of their APIServices (availability.go,
+// status.go), and reads their discovery and OpenAPI documents (discovery.go, openapi.go). The second creates
+// APIServices for the versions that this server serves itself (registration.go). transport.go has the connections to
+// extension servers, and the headers that identify the user to them.
 package aggregator
 
 import (
@@ -25,89 +25,92 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Options are what an Aggregator is made of.
+// Options configure an Aggregator.
 type Options struct {
 	Names   names.Profile
 	Objects Source // the APIServices
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 
-	// Services find what services lead to, and Missing tells why one leads nowhere, as far
-	// as that is known without asking it; nil is nothing.
+	// Services resolves a service to an address. Missing returns why a service cannot be reached, as far as that is
+	// known without a request to it, or nil.
 	Services services.Resolver
 	Missing  func(context.Context, services.Service) *Fault
 
-	// Certificate is what other servers know this one by; nil: they do not.
+	// Certificate returns the client certificate of this server for extension servers. If it is nil, no certificate
+	// is sent.
 	Certificate func() (*tls.Certificate, error)
 
-	// Local returns the versions that are served here.
+	// Local returns the versions that this server serves itself.
 	Local func() []LocalVersion
 }
 
-// Source are the APIService objects.
+// Source provides the APIService objects.
 type Source interface {
-	// Changed returns a number that is another one after any change.
+	// Changed returns a number that differs after every change.
 	Changed() int64
 	List() []Record
 }
 
-// Record is one object. It is the same as long as its revision is.
+// Record is an APIService object. It does not change as long as its revision does not.
 type Record struct {
 	Name     string
 	Revision int64
 	Object   func() *meta.Object
 }
 
-// LocalVersion is a version of a group that is served here.
+// LocalVersion is a group version that this server serves itself.
 type LocalVersion struct {
 	meta.GroupVersion
-	Defined bool // by definitions alone
+	Defined bool // all of its kinds come from definitions
 }
 
-// Fault is why a service cannot be reached: the reason of a condition and a text.
+// Fault is why a service cannot be reached: the reason and message of a condition.
 type Fault struct {
 	Reason, Message string
-	Unknown         bool // that it cannot be reached
+	Unknown         bool // whether it can be reached is unknown
 }
 
-// Aggregator knows the APIServices of a server.
+// Aggregator manages the APIServices of a server. It is safe for concurrent use.
 type Aggregator struct {
 	o          Options
-	own        string // the group of the APIServices, which is always served here
-	word       string // in the header Via: a request that has it was here before
-	figures    *figures
-	ask        func(key string) // has the availability controller look at a key soon
-	registered atomic.Bool      // there is an object for each version that is served here
-	born       time.Time
-	settled    atomic.Bool   // see Settled
-	doubtful   chan struct{} // places for looks at servers that were not well the last time
-	fetching   chan struct{} // places for those who fetch long documents
-	parsing    sync.Mutex    // held while one is read
+	own        string // the group of APIServices, which this server always serves itself
+	via        string // value for the Via header; a request that has it has passed this server before
+	meters     *meters
+	enqueue    func(key string) // adds a key to the queue of the availability controller
+	registered atomic.Bool      // there is an APIService for each version that this server serves itself
+	started    time.Time
+	settled    atomic.Bool // see Settled
 
-	synced  atomic.Int64
-	table   atomic.Pointer[Table]
-	mu      sync.Mutex // guards the rest, and the order of tables
-	known   map[string]*record
-	ways    map[target]*way
-	serial  int64
-	unknown int64 // versions so far of which nothing was known
+	unhealthySlots chan struct{} // limits concurrent probes of servers that failed their last probe
+	fetchSlots     chan struct{} // limits concurrent reads of OpenAPI documents
+	parseMu        sync.Mutex    // held while an OpenAPI document is parsed
+
+	synced atomic.Int64          // Options.Objects.Changed() of table; -1: never read. Stored with mu held
+	table  atomic.Pointer[Table] // stored with mu held
+
+	mu             sync.Mutex         // guards the fields below
+	known          map[string]*record // by name of the APIService
+	transports     map[target]*transport
+	serial         int64 // of the newest table
+	lastGeneration int64 // the largest Version.generation
 }
 
-// Places for what takes as long as other servers want. All together are fewer than the
-// controller has workers, so that some are left for the servers that answer.
+// Limits of concurrent operations that may take as long as an extension server wants. Their sum is less than the
+// number of workers of the availability controller, so that some workers always remain for the servers that respond.
 const (
-	maxDoubtful = 8
-	maxFetching = 4
+	maxUnhealthy = 8
+	maxFetching  = 4
 )
 
-// New returns an Aggregator. ask has a key of the availability controller looked at soon.
-// The error is that of registering metrics.
-func New(o Options, ask func(key string)) (*Aggregator, error) {
-	figures, err := newFigures(o.Metrics)
+// New returns an Aggregator. enqueue must add a key to the queue of the availability controller. The error is from
+// the registration of metrics.
+func New(o Options, enqueue func(key string)) (*Aggregator, error) {
+	meters, err := newMeters(o.Metrics)
 	a := &Aggregator{
-		o: o, own: o.Names.Group(wellknown.GroupAggregation), word: "1.1 " + uuid.NewString(), figures: figures, ask: ask, born: time.Now(),
-		doubtful: make(chan struct{}, maxDoubtful), fetching: make(chan struct{}, maxFetching),
-		known: map[string]*record{}, ways: map[target]*way{},
+		o: o, own: o.Names.Group(wellknown.GroupAggregation), via: "1.1 " + uuid.NewString(), meters: meters, enqueue: enqueue, started: time.Now(),
+		unhealthySlots: make(chan struct{}, maxUnhealthy), fetchSlots: make(chan struct{}, maxFetching),
+		known: map[string]*record{}, transports: map[target]*transport{},
 	}
 	a.synced.Store(-1)
 	return a, err
@@ -118,14 +121,14 @@ func (a *Aggregator) Resource() meta.GroupResource {
 	return meta.GroupResource{Group: a.own, Resource: "apiservices"}
 }
 
-// Registered reports whether the versions that are served here have their objects.
+// Registered reports whether the APIServices for the versions that this server serves itself exist.
 func (a *Aggregator) Registered() bool { return a.registered.Load() }
 
-// Close lets the connections to other servers go.
+// Close closes the idle connections to extension servers.
 func (a *Aggregator) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, w := range a.ways {
-		w.end()
+	for _, w := range a.transports {
+		w.closeIdle()
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/internal/services"
 )
 
-// objects are APIServices in memory.
+// objects is a Source of APIServices in memory.
 type objects struct {
 	revision int64
 	list     []Record
@@ -29,7 +29,7 @@ type objects struct {
 func (o *objects) Changed() int64 { return o.revision }
 func (o *objects) List() []Record { return o.list }
 
-// put puts an object in the place of the one of its name.
+// put adds an object or replaces the object of that name.
 func (o *objects) put(name string, spec map[string]any) {
 	o.revision++
 	obj := meta.NewObject(map[string]any{"metadata": map[string]any{"name": name}, "spec": spec})
@@ -42,8 +42,8 @@ func (o *objects) put(name string, spec map[string]any) {
 	o.list = next
 }
 
-// tell gives an object another status.
-func (o *objects) tell(name string, s state) {
+// setCondition sets the condition of an object.
+func (o *objects) setCondition(name string, s state) {
 	for i, r := range o.list {
 		if r.Name == name {
 			o.revision++
@@ -79,9 +79,9 @@ func remote(group string, more ...any) map[string]any {
 
 var example = meta.GroupVersion{Group: "example.com", Version: "v1"}
 
-// TestTable: a table says what the objects say; one that did not change is not read again,
-// and what was learned of its server stays until it is another one.
-func TestTable(t *testing.T) {
+// TestTableFollowsObjects: a Table reflects the APIServices. Unchanged objects are not read again, and documents stay
+// until the server of the version changes.
+func TestTableFollowsObjects(t *testing.T) {
 	o := &objects{}
 	a := newTest(o)
 	require.Nil(t, a.Table().Remote(example))
@@ -93,19 +93,19 @@ func TestTable(t *testing.T) {
 	assert.Equal(t, Priority{7, 8}, a.Table().Priority(meta.GroupVersion{Group: "local.com", Version: "v1"}))
 	assert.Equal(t, "https://b.a.svc:443/x?y", v.URL("/x", "y").String())
 	read := o.read
-	a.learn(v, func(d *Documents) { d.Hash = "h" })
+	a.updateDocuments(v, func(d *Documents) { d.Hash = "h" })
 	o.put("v1.other.com", remote("other.com"))
 	assert.Equal(t, "h", a.Table().Remote(example).Documents.Hash)
 	assert.Equal(t, read+1, o.read)
 	table := a.Table()
-	a.learn(v, func(d *Documents) { d.Hash = "h" })
-	assert.Same(t, table, a.Table(), "nobody makes documents again of what is known")
-	o.tell("v1.example.com", state{statusFalse, "FailedDiscoveryCheck", "x"})
-	assert.Same(t, table, a.Table(), "it was not available before either")
+	a.updateDocuments(v, func(d *Documents) { d.Hash = "h" })
+	assert.Same(t, table, a.Table(), "an equal document must not lead to a new table")
+	o.setCondition("v1.example.com", state{statusFalse, "FailedDiscoveryCheck", "x"})
+	assert.Same(t, table, a.Table(), "the version was not available before either")
 	o.put("v1.example.com", remote("example.com", "caBundle", "eA=="))
 	assert.Empty(t, a.Table().Remote(example).Documents.Hash)
-	a.learn(v, func(d *Documents) { d.Hash = "late" })
-	assert.Empty(t, a.Table().Remote(example).Documents.Hash, "it was another server's")
+	a.updateDocuments(v, func(d *Documents) { d.Hash = "late" })
+	assert.Empty(t, a.Table().Remote(example).Documents.Hash, "the hash was from another server")
 	_, err := a.Table().Remote(example).Transport().RoundTrip(&http.Request{})
 	assert.ErrorContains(t, err, "spec.caBundle")
 	o.list = nil
@@ -140,16 +140,16 @@ func TestPathVersion(t *testing.T) {
 	}
 }
 
-// TestIdentity: headers tell who calls, whatever they said before; who cannot be told by
-// headers is nobody.
-func TestIdentity(t *testing.T) {
+// TestIdentifyReplacesIdentityHeaders: the headers identify only the given user, and a user that headers cannot
+// represent is refused.
+func TestIdentifyReplacesIdentityHeaders(t *testing.T) {
 	a := newTest(&objects{})
 	h := http.Header{"X-Remote-User": {"x"}, "x-remote-group": {"x"}, "X-Remote-Extra-A": {"x"}, "X-Remote_user": {"x"}, "X_remote_group": {"x"}, "Via": {"1.1 proxy"}}
 	a.Identify(h, &auth.User{Name: "jane", UID: "u", Groups: []string{"a", "b"}, Extra: map[string][]string{"k.io/A": {"1", "2"}}})
-	want := http.Header{"X-Remote-User": {"jane"}, "X-Remote-Uid": {"u"}, "X-Remote-Group": {"a", "b"}, "X-Remote-Extra-K.io%2f%41": {"1", "2"}, "Via": {"1.1 proxy", a.word}}
+	want := http.Header{"X-Remote-User": {"jane"}, "X-Remote-Uid": {"u"}, "X-Remote-Group": {"a", "b"}, "X-Remote-Extra-K.io%2f%41": {"1", "2"}, "Via": {"1.1 proxy", a.via}}
 	assert.Equal(t, want, h)
 	assert.True(t, a.Passed(h))
-	assert.True(t, a.Passed(http.Header{"Via": {"1.1 x, " + a.word}}))
+	assert.True(t, a.Passed(http.Header{"Via": {"1.1 x, " + a.via}}))
 	assert.False(t, newTest(&objects{}).Passed(h))
 	for _, u := range []*auth.User{
 		{}, {Name: " admin"}, {Name: "a\r\nX-Remote-User: b"}, {Name: "a", Groups: []string{"system:masters "}}, {Name: "a", UID: "\x00"},
@@ -160,39 +160,39 @@ func TestIdentity(t *testing.T) {
 	assert.NoError(t, Tellable(&auth.User{Name: "jane doe", Groups: []string{"a"}}))
 }
 
-// TestPauses: a look does not follow at once on another, and servers that were not well have
-// places of their own, so that others never wait for them.
-func TestPauses(t *testing.T) {
+// TestProbesArePacedAndLimited: two probes of a server have a pause between them, and unhealthy servers share a
+// limited number of slots.
+func TestProbesArePacedAndLimited(t *testing.T) {
 	a := newTest(&objects{})
-	w := a.newWay(target{service: services.Service{Namespace: "a", Name: "b", Port: 443}})
-	leave, _ := a.enter(w)
+	w := a.newTransport(target{service: services.Service{Namespace: "a", Name: "b", Port: 443}})
+	leave, _ := a.beginProbe(w)
 	require.NotNil(t, leave)
-	_, wait := a.enter(w)
+	_, wait := a.beginProbe(w)
 	assert.Positive(t, wait)
 	leave()
-	for range maxDoubtful {
-		a.doubtful <- struct{}{}
+	for range maxUnhealthy {
+		a.unhealthySlots <- struct{}{}
 	}
-	w.look.begun = time.Time{}
-	leave, wait = a.enter(w)
+	w.probe.begun = time.Time{}
+	leave, wait = a.beginProbe(w)
 	assert.Nil(t, leave)
 	assert.Positive(t, wait)
-	w.look.end(true)
-	leave, _ = a.enter(w)
+	w.probe.end(true)
+	leave, _ = a.beginProbe(w)
 	assert.NotNil(t, leave)
-	assert.Less(t, maxDoubtful+maxFetching, 16, "the controller has so many workers")
+	assert.Less(t, maxUnhealthy+maxFetching, 16, "the controller has 16 workers")
 }
 
-// TestStable: the port of the caller is another one each time.
-func TestStable(t *testing.T) {
+// TestErrorTextOmitsLocalPort: the local port differs each time.
+func TestErrorTextOmitsLocalPort(t *testing.T) {
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: port} }
 	one := &net.OpError{Op: "read", Net: "tcp", Source: at(1000), Addr: at(443), Err: errors.New("reset")}
-	assert.Equal(t, "read tcp 10.0.0.1:443: reset", stable(one))
-	assert.Len(t, stable(errors.New(string(make([]byte, 10_000)))), maxMessage)
+	assert.Equal(t, "read tcp 10.0.0.1:443: reset", errorText(one))
+	assert.Len(t, errorText(errors.New(string(make([]byte, 10_000)))), maxMessage)
 }
 
-// TestResources: names of sub-resources may come without the resource.
-func TestResources(t *testing.T) {
+// TestResourcesFromDiscovery: a subresource may be listed without its resource.
+func TestResourcesFromDiscovery(t *testing.T) {
 	list := []*meta.Object{
 		meta.NewObject(map[string]any{"name": "pods/requests", "namespaced": true, "kind": "MetricValueList", "verbs": []any{"get"}}),
 		meta.NewObject(map[string]any{"name": "lamps", "kind": "Lamp", "verbs": []any{"list"}, "shortNames": []any{"l"}}),
@@ -220,28 +220,28 @@ func TestResources(t *testing.T) {
 	assert.ErrorContains(t, err, "more than")
 }
 
-// TestSlowDocuments: who reads documents does not wait for those of others. Another version
-// of the same server has them read again.
-func TestSlowDocuments(t *testing.T) {
+// TestReadOpenAPIDoesNotWait: reads of documents do not wait for each other. If a server gets another version, its
+// documents are read again.
+func TestReadOpenAPIDoesNotWait(t *testing.T) {
 	o := &objects{}
 	o.put("v1.example.com", remote("example.com"))
 	a := newTest(o)
-	b := a.Table().backs[a.Table().Remote(example).way.key]
+	b := a.Table().servers[a.Table().Remote(example).transport.key]
 	for range maxFetching {
-		a.fetching <- struct{}{}
+		a.fetchSlots <- struct{}{}
 	}
 	assert.False(t, a.readOpenAPI(t.Context(), b))
-	<-a.fetching
+	<-a.fetchSlots
 	assert.True(t, a.readOpenAPI(t.Context(), b))
-	assert.False(t, b.way.reading.begin(b.versions), "it was read")
+	assert.False(t, b.transport.reading.begin(b.versions), "the documents were just read")
 	o.put("v1.other.com", remote("other.com"))
-	again := a.Table().backs[b.way.key]
+	again := a.Table().servers[b.transport.key]
 	require.Len(t, again.versions, 2)
-	assert.True(t, again.way.reading.begin(again.versions))
+	assert.True(t, again.transport.reading.begin(again.versions))
 }
 
-// TestCalls: no server holds more requests than there may be.
-func TestCalls(t *testing.T) {
+// TestEnterLimitsRequests: a server cannot have more than maxCalls requests at a time.
+func TestEnterLimitsRequests(t *testing.T) {
 	o := &objects{}
 	o.put("v1.example.com", remote("example.com"))
 	v := newTest(o).Table().Remote(example)

@@ -11,47 +11,46 @@ import (
 	"orch.io/controlplane/client"
 )
 
-// When a server is looked at again: soon if it does not answer, and never at once, however
-// much changes around it.
+// Times of probes. A server that does not respond is probed again earlier. probePause is the shortest time between
+// two probes, however many changes there are.
 const (
-	lookAgain  = 30 * time.Second
-	lookSooner = 10 * time.Second
-	lookPause  = 250 * time.Millisecond
-	lookTime   = 30 * time.Second // for all versions of a server
-	checkTime  = 6 * time.Second  // for one
-	checkTries = 3
-	firstLooks = 10 * time.Second // how long the server waits for them until it is ready
+	probeInterval = 30 * time.Second
+	probeRetry    = 10 * time.Second
+	probePause    = 250 * time.Millisecond
+	probeTime     = 30 * time.Second // limit for all versions of a server
+	checkTime     = 6 * time.Second  // limit for a version
+	checkTries    = 3
+	startupTime   = 10 * time.Second // how long the readiness of this server waits for the first probes
 )
 
-// Availability returns the controller that looks whether other servers are there, says so
-// in the condition of their APIServices, and reads what they tell of themselves. Its keys
-// are those of servers, and the names of APIServices that lead to none. changes are the
-// types of what services lead to.
+// Availability returns the controller that probes the extension servers, writes the result into the condition of
+// their APIServices, and reads their documents. Its keys are the keys of servers, and the names of APIServices
+// without a server. changes are the types of the objects to which services resolve.
 func (a *Aggregator) Availability(changes ...meta.GroupResource) client.Controller {
 	return client.Controller{
 		Name: "apiservice-availability", Types: append([]meta.GroupResource{a.Resource()}, changes...), Identity: true,
 		MapEvent: func(e client.Event) (due []string) {
 			if e.Resource == a.Resource() {
-				return a.due(e.Key.Name)
+				return a.keysToProbe(e.Key.Name)
 			}
-			for key, b := range a.Table().backs { // the slices of a service have names of their own
-				if b.way.service.Namespace == e.Key.Namespace {
+			for key, b := range a.Table().servers { // the name of an EndpointSlice does not identify its service
+				if b.transport.service.Namespace == e.Key.Namespace {
 					due = append(due, key)
 				}
 			}
 			return due
 		},
-		Reconcile: a.look,
+		Reconcile: a.reconcile,
 	}
 }
 
-// look finds out whether the versions of a server are served.
-func (a *Aggregator) look(ctx context.Context, client client.Client, key string) (time.Duration, error) {
-	b := a.Table().backs[key]
+// reconcile probes a server and updates the APIServices of its versions.
+func (a *Aggregator) reconcile(ctx context.Context, client client.Client, key string) (time.Duration, error) {
+	b := a.Table().servers[key]
 	if b == nil {
-		return a.lookHere(ctx, client, key)
+		return a.reconcileLocal(ctx, client, key)
 	}
-	leave, wait := a.enter(b.way)
+	leave, wait := a.beginProbe(b.transport)
 	if leave == nil {
 		return wait, nil
 	}
@@ -60,88 +59,90 @@ func (a *Aggregator) look(ctx context.Context, client client.Client, key string)
 	if ctx.Err() != nil {
 		return 0, nil
 	}
-	again, well, there := lookAgain, true, false
+	again, healthy, reachable := probeInterval, true, false
 	var failed []error
 	for i, v := range b.versions {
 		is := found[i].status == statusTrue
-		well, there = well && is, there || is
+		healthy, reachable = healthy && is, reachable || is
 		if !is {
-			a.learn(v, func(d *Documents) { d.Stale = true })
+			a.updateDocuments(v, func(d *Documents) { d.Stale = true })
 		}
-		wait, err := a.tell(ctx, client, v, found[i])
+		wait, err := a.writeCondition(ctx, client, v, found[i])
 		if failed = append(failed, err); wait > 0 {
 			again = min(again, wait)
 		}
 	}
-	b.way.look.end(well)
-	if !well || there && !a.readOpenAPI(ctx, b) {
-		again = min(again, lookSooner)
+	b.transport.probe.end(healthy)
+	if !healthy || reachable && !a.readOpenAPI(ctx, b) {
+		again = min(again, probeRetry)
 	}
 	return again, errors.Join(failed...)
 }
 
-// lookHere looks at an APIService that leads to no other server, or is gone.
-func (a *Aggregator) lookHere(ctx context.Context, client client.Client, name string) (time.Duration, error) {
+// reconcileLocal updates an APIService that has no extension server or was deleted.
+func (a *Aggregator) reconcileLocal(ctx context.Context, client client.Client, name string) (time.Duration, error) {
 	v := a.Table().byName[name]
 	switch {
 	case v == nil:
-		a.figures.forget(name)
+		a.meters.forget(name)
 		return 0, nil
-	case v.way != nil:
-		return 0, nil // it has led elsewhere since
+	case v.transport != nil:
+		return 0, nil // it has a server now, under another key
 	case v.reserved:
-		return a.tell(ctx, client, v, state{statusTrue, "Local", "this server always serves the group itself"})
+		return a.writeCondition(ctx, client, v, state{statusTrue, "Local", "this server always serves the group itself"})
 	}
-	return a.tell(ctx, client, v, state{statusTrue, "Local", "Local APIServices are always available"})
+	return a.writeCondition(ctx, client, v, state{statusTrue, "Local", "Local APIServices are always available"})
 }
 
-// look is how a server was found when it was looked at last.
-type look struct {
-	mu    sync.Mutex // guards the rest
-	begun time.Time
-	done  bool // a look came to an end
-	well  bool // all versions were there
+// probe is the state of the probes of a server.
+type probe struct {
+	mu      sync.Mutex // guards the fields below
+	begun   time.Time  // when the last probe began
+	done    bool       // a probe has ended
+	healthy bool       // the last probe found all versions available
 }
 
-// end notes what a look found.
-func (l *look) end(well bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.done, l.well = true, well
+// end records the result of a probe.
+func (p *probe) end(healthy bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done, p.healthy = true, healthy
 }
 
-func (l *look) over() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.done
+// hasEnded reports whether a probe has ended.
+func (p *probe) hasEnded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
 }
 
-// enter begins a look; a nil leave says how long to wait for one. Servers that were not all
-// right have places of their own, so that they make no others wait.
-func (a *Aggregator) enter(w *way) (leave func(), wait time.Duration) {
-	w.look.mu.Lock()
-	defer w.look.mu.Unlock()
-	if wait := lookPause - time.Since(w.look.begun); wait > 0 {
+// beginProbe begins a probe. If the probe must wait, leave is nil and wait is the time to wait; otherwise the caller
+// must call leave. Probes of servers that failed their last probe are limited separately, so that they do not delay
+// the probes of other servers.
+func (a *Aggregator) beginProbe(w *transport) (leave func(), wait time.Duration) {
+	w.probe.mu.Lock()
+	defer w.probe.mu.Unlock()
+	if wait := probePause - time.Since(w.probe.begun); wait > 0 {
 		return nil, wait
 	}
 	leave = func() {}
-	if !w.look.well {
+	if !w.probe.healthy {
 		select {
-		case a.doubtful <- struct{}{}:
+		case a.unhealthySlots <- struct{}{}:
 		default:
-			return nil, lookPause
+			return nil, probePause
 		}
-		leave = func() { <-a.doubtful }
+		leave = func() { <-a.unhealthySlots }
 	}
-	w.look.begun = time.Now()
+	w.probe.begun = time.Now()
 	return leave, 0
 }
 
-// checkAll looks whether the versions of a server are there. One that does not answer is not
-// asked for the rest of them.
-func (a *Aggregator) checkAll(ctx context.Context, b *back) []state {
+// checkAll checks whether the versions of a server are available. After a request without a response, it does not
+// check the remaining versions.
+func (a *Aggregator) checkAll(ctx context.Context, b *server) []state {
 	found := make([]state, len(b.versions))
-	if fault := a.o.Missing(ctx, b.way.service); fault != nil {
+	if fault := a.o.Missing(ctx, b.transport.service); fault != nil {
 		status := statusFalse
 		if fault.Unknown {
 			status = statusUnknown
@@ -151,31 +152,31 @@ func (a *Aggregator) checkAll(ctx context.Context, b *back) []state {
 		}
 		return found
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	var silent error
+	var unreachable error
 	for i, v := range b.versions {
-		err := silent
+		err := unreachable
 		if err == nil {
-			err, silent = a.check(ctx, v)
+			err, unreachable = a.check(ctx, v)
 		}
 		if found[i] = (state{statusTrue, "Passed", "all checks passed"}); err != nil {
 			where := v.URL(discoveryPath(v), "").String()
-			found[i] = state{statusFalse, "FailedDiscoveryCheck", fmt.Sprintf("failing or missing response from %s: %s", where, stable(err))}
+			found[i] = state{statusFalse, "FailedDiscoveryCheck", fmt.Sprintf("failing or missing response from %s: %s", where, errorText(err))}
 		}
 	}
 	return found
 }
 
-// check looks whether a version is there, and learns what it is made of. silent is the error
-// if there was no answer at all.
-func (a *Aggregator) check(ctx context.Context, v *Version) (err, silent error) {
+// check checks whether a version is available, and reads its discovery document. unreachable is the error if the
+// server did not respond at all.
+func (a *Aggregator) check(ctx context.Context, v *Version) (err, unreachable error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	for range checkTries { // a service leads to several servers, of which one may be gone
+	for range checkTries { // the service may have several endpoints, and some of them may be down
 		var resources *Resources
 		if resources, err = a.discover(ctx, v); err == nil {
-			a.learn(v, func(d *Documents) {
+			a.updateDocuments(v, func(d *Documents) {
 				if d.Stale = false; d.Resources == nil || !meta.Equal(d.Resources.List, resources.List) {
 					d.Resources = resources
 				}
@@ -186,21 +187,21 @@ func (a *Aggregator) check(ctx context.Context, v *Version) (err, silent error) 
 			return err, err
 		}
 	}
-	if errors.As(err, new(silence)) {
+	if errors.As(err, new(noResponse)) {
 		return err, err
 	}
 	return err, nil
 }
 
-// Settled reports whether each server that is known was looked at. It is true before that if
-// it takes long: a server that is gone does not keep this one from being ready.
+// Settled reports whether each known extension server has been probed, or startupTime has passed. An unreachable
+// server does not keep this server from becoming ready.
 func (a *Aggregator) Settled() bool {
 	if a.settled.Load() {
 		return true
 	}
-	if time.Since(a.born) < firstLooks {
-		for _, b := range a.Table().backs {
-			if !b.way.look.over() {
+	if time.Since(a.started) < startupTime {
+		for _, b := range a.Table().servers {
+			if !b.transport.probe.hasEnded() {
 				return false
 			}
 		}

@@ -16,78 +16,78 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Bounds of what another server may tell of itself.
+// Limits of the discovery document of an extension server.
 const (
 	maxDiscovery = 2 << 20 // bytes
-	maxValues    = 100_000 // of the JSON text
-	maxResources = 2000    // with sub-resources
-	maxWord      = 253     // bytes of a name
+	maxValues    = 100_000 // in the JSON text
+	maxResources = 2000    // including subresources
+	maxName      = 253     // bytes of a name or verb
 	maxDepth     = 100
 )
 
-// Resources are those of a version, as aggregated discovery describes them. They never
-// change.
+// Resources are the resources of a group version, in the representation of aggregated discovery. They are immutable.
 type Resources struct {
 	List []any
 	has  map[string]bool
 }
 
-// Has reports whether there is a resource of a name, or a sub-resource ("pods/log").
+// Has reports whether there is a resource or subresource ("pods/log") with a name.
 func (r *Resources) Has(name string) bool { return r != nil && r.has[name] }
 
 func discoveryPath(v *Version) string { return "/apis/" + v.Group + "/" + v.Version }
 
-// answer is a document of another server.
-type answer struct {
-	text []byte // nil: what was read before is still right
-	tag  string
+// document is a document of an extension server.
+type document struct {
+	text []byte // nil: unchanged since the read with that ETag
+	tag  string // ETag
 }
 
-// silence is why there was no answer at all.
-type silence struct{ error }
+// noResponse is the error of a request without a response.
+type noResponse struct{ error }
 
-func (s silence) Unwrap() error { return s.error }
+func (s noResponse) Unwrap() error { return s.error }
 
-// badStatus is an answer that is no document.
+// badStatus is the status code of a response without a document.
 type badStatus int
 
 func (code badStatus) Error() string { return fmt.Sprintf("bad status: %d", int(code)) }
 
-// get asks another server for a document, which has a JSON form, as this server itself.
-func (a *Aggregator) get(ctx context.Context, v *Version, path, tag string, most int64) (answer, error) {
+// get requests a JSON document from an extension server, as the user of this server itself. If tag is not empty and
+// is still the ETag of the document, the text of the result is nil. limit is the largest size in bytes.
+func (a *Aggregator) get(ctx context.Context, v *Version, path, tag string, limit int64) (document, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.URL(path, "").String(), nil)
 	if err != nil {
-		return answer{}, err
+		return document{}, err
 	}
-	if a.head(r); tag != "" {
+	if a.setHeaders(r); tag != "" {
 		r.Header.Set("If-None-Match", tag)
 	}
-	res, err := v.way.RoundTrip(r)
+	res, err := v.transport.RoundTrip(r)
 	if err != nil {
-		return answer{}, silence{err}
+		return document{}, noResponse{err}
 	}
 	defer res.Body.Close()
 	switch {
 	case res.StatusCode == http.StatusNotModified && tag != "":
-		return answer{tag: tag}, nil
+		return document{tag: tag}, nil
 	case res.StatusCode < 200 || res.StatusCode > 299:
-		return answer{}, badStatus(res.StatusCode)
+		return document{}, badStatus(res.StatusCode)
 	}
-	text, err := io.ReadAll(io.LimitReader(res.Body, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("a document of more than %d bytes", most)
+	text, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("document of more than %d bytes", limit)
 	}
 	if err != nil {
-		return answer{}, err
+		return document{}, err
 	}
-	if tag = res.Header.Get("ETag"); len(tag) > maxWord {
+	if tag = res.Header.Get("ETag"); len(tag) > maxName {
 		tag = ""
 	}
-	return answer{text, tag}, nil
+	return document{text, tag}, nil
 }
 
-// head makes the headers of a request that is this server's own.
-func (a *Aggregator) head(r *http.Request) {
+// setHeaders sets the headers of a request that this server makes itself.
+func (a *Aggregator) setHeaders(r *http.Request) {
 	r.Header = http.Header{"Accept": {"application/json"}, "User-Agent": {a.o.Names.Wire(wellknown.ServerManager)}}
 	a.Identify(r.Header, &auth.User{Name: a.o.Names.Wire(wellknown.RoleAggregator), Groups: []string{auth.Masters}})
 }
@@ -99,28 +99,28 @@ func (a *Aggregator) discover(ctx context.Context, v *Version) (*Resources, erro
 		return nil, err
 	}
 	if codec.CountValues(doc.text) > maxValues {
-		return nil, fmt.Errorf("a discovery document of more than %d values", maxValues)
+		return nil, fmt.Errorf("discovery document has more than %d values", maxValues)
 	}
 	tree, _, err := codec.DecodeJSON(doc.text, codec.Limits{Depth: maxDepth})
 	if err != nil {
-		return nil, fmt.Errorf("the answer is no discovery document: %w", err)
+		return nil, fmt.Errorf("response is not a discovery document: %w", err)
 	}
 	list := meta.NewObject(tree)
 	if list.Kind() != "APIResourceList" || list.String("groupVersion") != v.GroupVersion.String() {
-		return nil, fmt.Errorf("the answer is no discovery document of %s", v.GroupVersion)
+		return nil, fmt.Errorf("response is not a discovery document of %s", v.GroupVersion)
 	}
 	return resources(list.Objects("resources"), v.GroupVersion)
 }
 
-// resources makes of a list of resources and sub-resources what aggregated discovery says.
+// resources converts a list of resources and subresources to the representation of aggregated discovery.
 func resources(list []*meta.Object, gv meta.GroupVersion) (*Resources, error) {
 	if len(list) > maxResources {
-		return nil, fmt.Errorf("a discovery document of more than %d resources", maxResources)
+		return nil, fmt.Errorf("discovery document has more than %d resources", maxResources)
 	}
 	var order []string
 	docs := map[string]map[string]any{}
 	for _, o := range list {
-		if err := checkWords(o); err != nil {
+		if err := checkNames(o); err != nil {
 			return nil, err
 		}
 		name, sub, isSub := strings.Cut(o.String("name"), "/")
@@ -152,17 +152,17 @@ func resources(list []*meta.Object, gv meta.GroupVersion) (*Resources, error) {
 	return out, nil
 }
 
-// checkWords refuses what no resource is called. With a control character in one the page of
-// metrics could not be read.
-func checkWords(o *meta.Object) error {
+// checkNames returns an error for a resource with an invalid name. A control character in a name would make the
+// metrics page unreadable.
+func checkNames(o *meta.Object) error {
 	words := slices.Concat([]string{o.String("name"), o.String("singularName"), o.String("kind"), o.String("group"), o.String("version")},
 		o.Strings("verbs"), o.Strings("shortNames"), o.Strings("categories"))
 	for _, word := range words {
-		if len(word) > maxWord {
-			return errors.New("a word in the discovery document is too long")
+		if len(word) > maxName {
+			return errors.New("a name in the discovery document is too long")
 		}
 		if strings.ContainsFunc(word, unicode.IsControl) {
-			return errors.New("a word in the discovery document has a control character")
+			return errors.New("a name in the discovery document has a control character")
 		}
 	}
 	if words[0] == "" || words[0][0] == '/' {
@@ -178,7 +178,8 @@ func scope(o *meta.Object) string {
 	return "Cluster"
 }
 
-// kind is that of a resource's objects; without a version of its own it is of the list's.
+// kind returns the kind of the objects of a resource. If it has no version, its group and version are those of the
+// list.
 func kind(o *meta.Object, gv meta.GroupVersion) map[string]any {
 	if o.String("version") != "" {
 		gv = meta.GroupVersion{Group: o.String("group"), Version: o.String("version")}

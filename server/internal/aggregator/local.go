@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/server/internal/requestinfo"
 )
 
-// Cached returns the APIServices in a cache.
+// Cached returns a Source for the APIServices in a cache.
 func Cached(cache *objectcache.Cache) Source { return cached{cache} }
 
 type cached struct{ cache *objectcache.Cache }
@@ -25,7 +25,7 @@ func (c cached) List() (list []Record) {
 	return list
 }
 
-// LocalVersions returns the versions of types that are served.
+// LocalVersions returns the served group versions of types.
 func LocalVersions(types []*resource.Type) (list []LocalVersion) {
 	at := map[meta.GroupVersion]int{}
 	for _, t := range types {
@@ -45,8 +45,8 @@ func LocalVersions(types []*resource.Type) (list []LocalVersion) {
 	return list
 }
 
-// VersionFor returns the version that a request is for, if another server serves it, or nil. A nil
-// Aggregator has no such versions.
+// VersionFor returns the version of a request, if an extension server serves it, or nil. A nil Aggregator has no such
+// versions.
 func (a *Aggregator) VersionFor(r *requestinfo.Info) *Version {
 	if a == nil {
 		return nil

@@ -6,16 +6,16 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// figures are what operators watch, under the names that dashboards know. Labels come
-// from APIServices alone.
-type figures struct {
+// meters are the metrics of an Aggregator, with the names that dashboards expect. The only label values from outside
+// are the names of APIServices.
+type meters struct {
 	unavailable *prometheus.GaugeVec
 	changes     *prometheus.CounterVec
 }
 
-func newFigures(to prometheus.Registerer) (*figures, error) {
+func newMeters(to prometheus.Registerer) (*meters, error) {
 	set := metrics.For(to)
-	m := &figures{
+	m := &meters{
 		unavailable: set.Gauges(metrics.Family{
 			Name: "aggregator_unavailable_apiservice", Help: "1 for each APIService that is not available, else 0.", Labels: []string{"name"},
 		}),
@@ -26,24 +26,24 @@ func newFigures(to prometheus.Registerer) (*figures, error) {
 	return m, set.Err()
 }
 
-// set notes what a look at a service found.
-func (m *figures) set(name string, s state) {
-	gone := 0.0
+// set records the result of a probe.
+func (m *meters) set(name string, s state) {
+	value := 0.0
 	if s.status != statusTrue {
-		gone = 1
+		value = 1
 	}
-	m.unavailable.WithLabelValues(name).Set(gone)
+	m.unavailable.WithLabelValues(name).Set(value)
 }
 
-// turned notes that a service is in another state than before.
-func (m *figures) turned(name string, s state) {
+// countChange counts a change of the state of an APIService.
+func (m *meters) countChange(name string, s state) {
 	if s.status != statusTrue {
 		m.changes.WithLabelValues(name, s.reason).Inc()
 	}
 }
 
-// forget drops what is told of a service that is gone.
-func (m *figures) forget(name string) {
+// forget removes the metrics of a deleted APIService.
+func (m *meters) forget(name string) {
 	m.unavailable.DeleteLabelValues(name)
 	m.changes.DeletePartialMatch(prometheus.Labels{"name": name})
 }

@@ -18,16 +18,15 @@ import (
 	"orch.io/controlplane/server/internal/controllers"
 )
 
-// Bounds of what is done to the objects of other servers.
+// Limits for the objects of extension servers.
 const (
-	contentTime = 15 * time.Second // of one collection in a namespace
-	contentPage = 500              // objects
+	contentTime = 15 * time.Second // limit for a collection in a namespace
+	contentPage = 500              // objects in a page
 	maxContent  = 32 << 20         // bytes of a page
-	maxHead     = 10_000           // values of what an object says of itself
+	maxHead     = 10_000           // values in the metadata of an object
 )
 
-// collection is a namespaced resource whose objects another server stores. It implements
-// controllers.Collection.
+// collection is a namespaced resource of an extension server. It implements controllers.Collection.
 type collection struct {
 	meta.GroupResource
 	aggregator *Aggregator
@@ -35,9 +34,9 @@ type collection struct {
 	verbs      []string
 }
 
-// Collections returns the namespaced resources that other servers store and delete, each in the
-// preferred version of its group. The errors are for versions whose resources are not known. A nil
-// Aggregator has none.
+// Collections returns the namespaced resources of extension servers that support list and delete, each in the
+// preferred version of its group. unknown has an error for each version without known resources. A nil Aggregator has
+// no collections.
 func (a *Aggregator) Collections() (list []controllers.Collection, unknown []error) {
 	if a == nil {
 		return nil, nil
@@ -76,8 +75,8 @@ func (c collection) path(namespace, name string) string {
 	return path
 }
 
-// Delete deletes the objects in a namespace that are not being deleted yet: all of them, or the first
-// ones if there are many and the server deletes one at a time.
+// Delete deletes the objects in a namespace that are not being deleted yet. If the server does not support
+// deletecollection, it deletes the objects of the first page.
 func (c collection) Delete(ctx context.Context, namespace string) error {
 	if err := c.deleteAll(ctx, namespace); err != nil {
 		return fmt.Errorf("deleting %s in %s: %w", c.GroupResource, namespace, err)
@@ -108,7 +107,7 @@ func (c collection) deleteAll(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// delete deletes what a path leads to, if that has the uid.
+// delete sends a DELETE request for a path, with uid as a precondition if it is not empty.
 func (c collection) delete(ctx context.Context, path, uid string) error {
 	options := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
 	if uid != "" {
@@ -119,7 +118,7 @@ func (c collection) delete(ctx context.Context, path, uid string) error {
 		return err
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxContent)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxContent)) // so that the connection can be reused
 	switch {
 	case res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusConflict || res.StatusCode >= 200 && res.StatusCode <= 299:
 		return nil
@@ -127,7 +126,7 @@ func (c collection) delete(ctx context.Context, path, uid string) error {
 	return badStatus(res.StatusCode)
 }
 
-// Left returns the number of objects in a namespace, and the finalizers of the first ones.
+// Left returns the number of objects in a namespace, and the finalizers of the first page.
 func (c collection) Left(ctx context.Context, namespace string) (controllers.Remaining, error) {
 	ctx, cancel := context.WithTimeout(ctx, contentTime)
 	defer cancel()
@@ -135,7 +134,7 @@ func (c collection) Left(ctx context.Context, namespace string) (controllers.Rem
 	finalizers := map[string]int{}
 	for _, o := range items {
 		for _, f := range o.Finalizers() {
-			if len(f) <= maxWord {
+			if len(f) <= maxName {
 				finalizers[f]++
 			}
 		}
@@ -146,7 +145,8 @@ func (c collection) Left(ctx context.Context, namespace string) (controllers.Rem
 	return controllers.Remaining{Resource: c.GroupResource, Objects: len(items) + more, Finalizers: finalizers}, err
 }
 
-// list returns the first objects in a namespace, and how many more there are at least.
+// list returns the first objects in a namespace, with their metadata only, and a lower bound of the number of further
+// objects.
 func (c collection) list(ctx context.Context, namespace string) (items []*meta.Object, more int, err error) {
 	res, err := c.aggregator.send(ctx, c.version, http.MethodGet, c.path(namespace, ""), fmt.Sprintf("limit=%d", contentPage), nil)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c collection) list(ctx context.Context, namespace string) (items []*meta.O
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusMethodNotAllowed {
-		return nil, 0, nil // it has none of them after all
+		return nil, 0, nil // the server does not have the resource after all
 	}
 	if res.StatusCode != http.StatusOK {
 		return nil, 0, badStatus(res.StatusCode)
@@ -164,16 +164,16 @@ func (c collection) list(ctx context.Context, namespace string) (items []*meta.O
 		return nil, 0, err
 	}
 	if len(text) > maxContent {
-		return nil, 0, fmt.Errorf("a list of more than %d bytes", maxContent)
+		return nil, 0, fmt.Errorf("list has more than %d bytes", maxContent)
 	}
 	all := codec.FindField(text, "items")
 	if !codec.IsObject(text, maxDepth) || all == nil {
-		return nil, 0, errors.New("the answer is no list")
+		return nil, 0, errors.New("response is not a list")
 	}
-	for item := range codec.Items(all) { // of which no more than the metadata is a tree, as not all servers leave out the rest
+	for item := range codec.Items(all) { // decode only the metadata; not all servers omit the rest
 		about := codec.FindField(item, "metadata")
 		if codec.CountValues(about) > maxHead {
-			return nil, 0, fmt.Errorf("metadata of more than %d values", maxHead)
+			return nil, 0, fmt.Errorf("metadata has more than %d values", maxHead)
 		}
 		tree, err := codec.DecodeWithout(about, "managedFields")
 		if err != nil {
@@ -187,18 +187,18 @@ func (c collection) list(ctx context.Context, namespace string) (items []*meta.O
 	return items, more, nil
 }
 
-// send asks another server as this server itself.
+// send sends a request to an extension server, as the user of this server itself.
 func (a *Aggregator) send(ctx context.Context, v *Version, method, path, query string, body []byte) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, v.URL(path, query).String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	a.head(r)
+	a.setHeaders(r)
 	if body == nil {
 		r.Body, r.ContentLength = http.NoBody, 0
 		r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;v=v1;g="+a.o.Names.Group(wellknown.GroupMeta)+", application/json")
 	} else {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	return v.way.RoundTrip(r)
+	return v.transport.RoundTrip(r)
 }

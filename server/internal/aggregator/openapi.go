@@ -17,39 +17,39 @@ import (
 	"orch.io/controlplane/server/internal/openapi"
 )
 
-// Bounds of the OpenAPI documents of other servers, in bytes, and when they are read.
+// Limits of the OpenAPI documents of extension servers, in bytes, and the times at which they are read.
 const (
 	maxIndex    = 1 << 20
 	maxSwagger  = 8 << 20
-	maxAll      = 16 << 20 // of the parts that are kept of those of version 2, of all servers
+	maxAll      = 16 << 20 // of the parts of documents of version 2 that are kept, of all servers
 	readAgain   = time.Minute
 	readingTime = 30 * time.Second
 )
 
-// Where the documents are.
+// Paths of the documents.
 const (
 	indexPath   = "/openapi/v3"
 	swaggerPath = "/openapi/v2"
 )
 
-// Swagger is what is kept of a document of version 2.
+// Swagger is the part of a document of version 2 that is kept.
 type Swagger = openapi.Foreign
 
-// reading is what is remembered of the documents of a server.
+// reading is the state of the documents of a server.
 type reading struct {
-	mu     sync.Mutex // guards the rest
-	at     time.Time
-	of     []int64                    // what was read for: since when the versions are known
-	tags   map[string]string          // by path
+	mu     sync.Mutex                 // guards the fields below
+	at     time.Time                  // when they were last read
+	of     []int64                    // Version.generation of the versions for which they were read
+	tags   map[string]string          // ETags by path
 	sum    [sha256.Size]byte          // of the document of version 2
-	warned map[meta.GroupVersion]bool // whose part of it cannot be used
+	warned map[meta.GroupVersion]bool // versions for which it was logged that their part cannot be used
 }
 
-// begin reports whether it is time to read the documents, and notes that they are read.
+// begin reports whether it is time to read the documents, and if so, records that they are being read.
 func (r *reading) begin(of []*Version) bool {
 	var versions []int64
 	for _, v := range of {
-		versions = append(versions, v.known)
+		versions = append(versions, v.generation)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +63,7 @@ func (r *reading) begin(of []*Version) bool {
 	return true
 }
 
-// tag returns that of the document of a path that was read before.
+// tag returns the ETag of a document that was read before.
 func (r *reading) tag(path string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,16 +76,16 @@ func (r *reading) setTag(path, tag string) {
 	r.tags[path] = tag
 }
 
-// forget has the document of version 2 read again as if it never was.
-func (r *reading) forget() {
+// reset discards the state of the document of version 2, so that it is read again in any case.
+func (r *reading) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.tags, swaggerPath)
 	r.sum = [sha256.Size]byte{}
 }
 
-// another reports whether a document of version 2 is another one than before.
-func (r *reading) another(text []byte) bool {
+// changed reports whether a document of version 2 differs from the previous one.
+func (r *reading) changed(text []byte) bool {
 	sum := sha256.Sum256(text)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *reading) another(text []byte) bool {
 	return !same
 }
 
-// warn reports whether it is news that the part of a version cannot be used.
+// warn records whether the part of a version cannot be used, and reports whether to log that it cannot.
 func (r *reading) warn(gv meta.GroupVersion, bad bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,75 +103,74 @@ func (r *reading) warn(gv meta.GroupVersion, bad bool) bool {
 	return bad && !was
 }
 
-// readOpenAPI reads where the documents of version 3 are and what that of version 2 says, now
-// and then. Of documents that cannot be had the ones before are kept. It does not wait for
-// others, who may be slow on purpose: false says that there was no place.
-func (a *Aggregator) readOpenAPI(ctx context.Context, b *back) bool {
+// readOpenAPI reads the index of the documents of version 3 and the document of version 2 of a server, at most once
+// in readAgain. If a document cannot be read, the previous document stays. readOpenAPI does not wait for the reads
+// from other servers, which may be slow on purpose: it returns false if all slots are in use.
+func (a *Aggregator) readOpenAPI(ctx context.Context, b *server) bool {
 	select {
-	case a.fetching <- struct{}{}:
+	case a.fetchSlots <- struct{}{}:
 	default:
 		return false
 	}
-	defer func() { <-a.fetching }()
-	if !b.way.reading.begin(b.versions) {
+	defer func() { <-a.fetchSlots }()
+	if !b.transport.reading.begin(b.versions) {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, readingTime)
 	defer cancel()
-	for _, read := range []func(context.Context, *back) error{a.readIndex, a.readSwagger} {
+	for _, read := range []func(context.Context, *server) error{a.readIndex, a.readSwagger} {
 		if err := read(ctx, b); err != nil && ctx.Err() == nil {
-			a.o.Log.Debug("an OpenAPI document of another server cannot be read", "server", b.way.key, "error", stable(err))
+			a.o.Log.Debug("failed to read OpenAPI document of extension server", "server", b.transport.key, "error", errorText(err))
 		}
 	}
 	return true
 }
 
-// readIndex learns the hashes of the documents of version 3, by which callers know whether
-// they have them.
-func (a *Aggregator) readIndex(ctx context.Context, b *back) error {
-	doc, err := a.get(ctx, b.versions[0], indexPath, b.way.reading.tag(indexPath), maxIndex)
+// readIndex reads the hashes of the documents of version 3. Clients use the hashes to cache the documents.
+func (a *Aggregator) readIndex(ctx context.Context, b *server) error {
+	doc, err := a.get(ctx, b.versions[0], indexPath, b.transport.reading.tag(indexPath), maxIndex)
 	var code badStatus
 	switch {
-	case errors.As(err, &code) && code == http.StatusNotFound: // it has none: what it has not is not kept
+	case errors.As(err, &code) && code == http.StatusNotFound: // the server has no documents: forget the hashes
 	case err != nil || doc.text == nil:
 		return err
 	case !codec.IsObject(doc.text, maxDepth):
-		return errors.New("the index is no JSON object")
+		return errors.New("the index is not a JSON object")
 	}
 	for _, v := range b.versions {
 		hash := hashOf(doc.text, v.GroupVersion)
-		a.learn(v, func(d *Documents) { d.Hash = hash })
+		a.updateDocuments(v, func(d *Documents) { d.Hash = hash })
 	}
-	b.way.reading.setTag(indexPath, doc.tag)
+	b.transport.reading.setTag(indexPath, doc.tag)
 	return nil
 }
 
-// hashOf returns the hash of the document of a version, empty if an index tells none.
+// hashOf returns the hash of the document of a version in an index, or "".
 func hashOf(index []byte, gv meta.GroupVersion) string {
 	at, err := url.Parse(codec.ScalarText(codec.FindField(index, "paths", openapi.Path(gv), "serverRelativeURL")))
 	if err != nil {
 		return ""
 	}
 	hash := at.Query().Get("hash")
-	if len(hash) > maxWord || strings.ContainsFunc(hash, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+	if len(hash) > maxName || strings.ContainsFunc(hash, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
 		return ""
 	}
 	return strings.Clone(hash)
 }
 
-// readSwagger learns the parts of the document of version 2 that are about the versions. A
-// part that cannot be used is left out, so that nobody else's is lost with it.
-func (a *Aggregator) readSwagger(ctx context.Context, b *back) error {
-	doc, err := a.get(ctx, b.versions[0], swaggerPath, b.way.reading.tag(swaggerPath), maxSwagger)
+// readSwagger reads the document of version 2 and keeps the parts for the versions of the server. A part that cannot
+// be used is left out of the merged document, so that it does not make the whole document unusable.
+func (a *Aggregator) readSwagger(ctx context.Context, b *server) error {
+	doc, err := a.get(ctx, b.versions[0], swaggerPath, b.transport.reading.tag(swaggerPath), maxSwagger)
 	if err != nil || doc.text == nil {
 		return err
 	}
-	b.way.reading.setTag(swaggerPath, doc.tag)
-	if !b.way.reading.another(doc.text) {
+	b.transport.reading.setTag(swaggerPath, doc.tag)
+	if !b.transport.reading.changed(doc.text) {
 		return nil
 	}
-	a.parsing.Lock()
-	defer a.parsing.Unlock()
+	a.parseMu.Lock()
+	defer a.parseMu.Unlock()
 	swagger, broken := openapi.OpenForeign(doc.text)
 	for _, v := range b.versions {
 		var part *Swagger
@@ -180,17 +179,17 @@ func (a *Aggregator) readSwagger(ctx context.Context, b *back) error {
 			part, err = swagger.Part(v.GroupVersion, a.o.Names)
 		}
 		if err == nil {
-			if err = a.room(v, part); err != nil {
-				b.way.reading.forget() // there may be some the next time
+			if err = a.checkRoom(v, part); err != nil {
+				b.transport.reading.reset() // try again the next time
 			}
 		}
 		if err != nil {
 			part = nil
 		}
-		if b.way.reading.warn(v.GroupVersion, err != nil) {
-			a.o.Log.Warn("an OpenAPI document of another server is left out", "apiservice", v.Name, "error", stable(err))
+		if b.transport.reading.warn(v.GroupVersion, err != nil) {
+			a.o.Log.Warn("ignoring OpenAPI document of extension server", "apiservice", v.Name, "error", errorText(err))
 		}
-		a.learn(v, func(d *Documents) {
+		a.updateDocuments(v, func(d *Documents) {
 			if !part.Equal(d.Swagger) {
 				d.Swagger = part
 			}
@@ -199,8 +198,8 @@ func (a *Aggregator) readSwagger(ctx context.Context, b *back) error {
 	return nil
 }
 
-// room checks that a part does not take too much with those of all others.
-func (a *Aggregator) room(of *Version, part *Swagger) error {
+// checkRoom returns an error if a part, together with the parts of all other APIServices, exceeds maxAll.
+func (a *Aggregator) checkRoom(of *Version, part *Swagger) error {
 	all := part.Size()
 	for _, v := range a.Table().AllRemote() {
 		if v.Name != of.Name {
@@ -208,12 +207,12 @@ func (a *Aggregator) room(of *Version, part *Swagger) error {
 		}
 	}
 	if all > maxAll {
-		return fmt.Errorf("the documents of all servers are longer than %d bytes", maxAll)
+		return fmt.Errorf("the documents of all extension servers exceed %d bytes", maxAll)
 	}
 	return nil
 }
 
-// Others returns what documents of this server say of other servers.
+// Others returns the documents of the extension servers for the documents of this server.
 func (t *Table) Others() *openapi.Others {
 	o := &openapi.Others{Index: map[string]string{}, V3: map[meta.GroupVersion]*Swagger{}}
 	for _, v := range t.remote {
@@ -230,6 +229,6 @@ func (t *Table) Others() *openapi.Others {
 	return o
 }
 
-// TellsV3 reports whether another server has a document of version 3 of the version; else it
-// is made here of the one of version 2, if there is that.
+// TellsV3 reports whether requests for the document of version 3 go to the extension server. If it has only a
+// document of version 2, this server makes the document from that.
 func (v *Version) TellsV3() bool { return v.Documents.Hash != "" || v.Documents.Swagger == nil }

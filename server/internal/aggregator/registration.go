@@ -10,16 +10,16 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Values of the label of objects that this server makes for what it serves itself: those of
-// registered kinds are put right at the start, those of definitions always. Objects without
-// the label are somebody else's.
+// Values of the label of the APIServices that this server creates for the versions that it serves itself. Objects for
+// registered kinds (onStart) are corrected only when the server starts, objects for definitions at any time. Objects
+// without the label belong to users and are not changed.
 const (
 	onStart = "onstart"
 	always  = "true"
 )
 
-// Registration returns the controller that makes the APIServices of what is served here.
-// changes are the types of what may change that.
+// Registration returns the controller that creates the APIServices of the versions that this server serves itself. It
+// also runs after changes of the types in changes, which may change these versions.
 func (a *Aggregator) Registration(changes ...meta.GroupResource) client.Controller {
 	return client.Controller{
 		Name: "apiservice-registration", Types: append([]meta.GroupResource{a.Resource()}, changes...), Identity: true,
@@ -30,13 +30,13 @@ func (a *Aggregator) Registration(changes ...meta.GroupResource) client.Controll
 	}
 }
 
-// Register makes the objects that are missing, and puts those right that are not. The first
-// call is the one of the start.
+// Register creates missing APIServices, and corrects or deletes existing ones. Its first call is at the start
+// of the server.
 func (a *Aggregator) Register(ctx context.Context, client client.Client) error {
 	first := !a.registered.Load()
 	wanted := map[string]*meta.Object{}
 	for _, v := range a.o.Local() {
-		if v.Group != a.own { // it is there before any object
+		if v.Group != a.own { // its APIServices are not needed: it is always served
 			o := a.object(v)
 			wanted[o.Name()] = o
 		}
@@ -45,16 +45,16 @@ func (a *Aggregator) Register(ctx context.Context, client client.Client) error {
 	if err != nil {
 		return err
 	}
-	for _, there := range list {
-		want := wanted[there.Name()]
-		delete(wanted, there.Name())
-		if err := a.correct(ctx, client, there, want, first); err != nil {
+	for _, existing := range list {
+		want := wanted[existing.Name()]
+		delete(wanted, existing.Name())
+		if err := a.update(ctx, client, existing, want, first); err != nil {
 			return err
 		}
 	}
 	for _, o := range wanted {
-		if !first && a.mark(o) == onStart {
-			continue // somebody wants it to be gone
+		if !first && a.managedLabel(o) == onStart {
+			continue // a user has deleted it
 		}
 		if _, err := client.Create(ctx, a.Resource(), o); err != nil && !meta.IsAlreadyExists(err) {
 			return err
@@ -64,35 +64,34 @@ func (a *Aggregator) Register(ctx context.Context, client client.Client) error {
 	return nil
 }
 
-// correct puts an object right that is there, or deletes one that nobody needs; want is nil
-// then.
-func (a *Aggregator) correct(ctx context.Context, client client.Client, there, want *meta.Object, first bool) error {
-	mark := a.mark(there)
-	if there.Terminating() || mark != always && (mark != onStart || !first) {
+// update corrects an existing object, or deletes it if want is nil.
+func (a *Aggregator) update(ctx context.Context, client client.Client, existing, want *meta.Object, first bool) error {
+	mark := a.managedLabel(existing)
+	if existing.Terminating() || mark != always && (mark != onStart || !first) {
 		return nil
 	}
 	var err error
 	switch {
 	case want == nil:
-		err = client.Delete(ctx, a.Resource(), meta.Key{Name: there.Name()}, registry.DeleteOptions{UID: there.UID()})
-	case a.mark(want) != mark || !meta.Equal(there.Map("spec"), want.Map("spec")):
-		_, err = client.Update(ctx, a.Resource(), meta.Key{Name: there.Name()}, "", func(o *meta.Object) error {
+		err = client.Delete(ctx, a.Resource(), meta.Key{Name: existing.Name()}, registry.DeleteOptions{UID: existing.UID()})
+	case a.managedLabel(want) != mark || !meta.Equal(existing.Map("spec"), want.Map("spec")):
+		_, err = client.Update(ctx, a.Resource(), meta.Key{Name: existing.Name()}, "", func(o *meta.Object) error {
 			o.Set(meta.Clone(want.Map("spec")), "spec")
-			o.Set(a.mark(want), "metadata", "labels", a.label())
+			o.Set(a.managedLabel(want), "metadata", "labels", a.label())
 			return nil
 		})
 	}
 	if meta.IsNotFound(err) || meta.IsConflict(err) {
-		return nil // it changed meanwhile: that comes as a change
+		return nil // the controller is triggered by the change
 	}
 	return err
 }
 
 func (a *Aggregator) label() string { return a.o.Names.Wire(wellknown.AutoManaged) }
 
-func (a *Aggregator) mark(o *meta.Object) string { return o.Labels()[a.label()] }
+func (a *Aggregator) managedLabel(o *meta.Object) string { return o.Labels()[a.label()] }
 
-// object makes the APIService of a version that is served here.
+// object returns the APIService of a version that this server serves itself.
 func (a *Aggregator) object(v LocalVersion) *meta.Object {
 	p, mark := defaultPriority(a.o.Names, v.GroupVersion), onStart
 	if v.Defined {

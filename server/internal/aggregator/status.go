@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/client"
 )
 
-// The words of the condition.
+// Type and values of the condition.
 const (
 	available     = "Available"
 	statusTrue    = "True"
@@ -19,11 +19,11 @@ const (
 	statusUnknown = "Unknown"
 )
 
-// state is what the condition says.
+// state is the content of the condition.
 type state struct{ status, reason, message string }
 
-// turned reports whether it is another one than before, however it is worded.
-func (s state) turned(before state) bool {
+// differs reports whether the status or reason of two states differ. The message does not count.
+func (s state) differs(before state) bool {
 	return s.status != before.status || s.reason != before.reason
 }
 
@@ -36,38 +36,38 @@ func stateOf(o *meta.Object) state {
 	return state{}
 }
 
-// How often a condition is written: some times in a row, else after a pause. Texts of
-// errors are others each time, so that one alone is written now and then.
+// How often a condition is written: up to writesAtOnce times at once, then once in writePause. Messages of errors
+// vary, so if only the message changes, the condition is written once in textPause.
 const (
 	writesAtOnce = 5
 	writePause   = 5 * time.Second
 	textPause    = time.Minute
 )
 
-// verdict is what the last look at a version found, and when that was written.
-type verdict struct {
+// probeResult is the result of the last probe of a version, and the state of writing it.
+type probeResult struct {
 	state
-	due     bool      // a look was asked for since the object leads where it does
-	paid    time.Time // until when writes are paid for, at one per writePause
-	written time.Time // the last one
+	due     bool      // a probe was requested since the server of the object last changed
+	paid    time.Time // token bucket: each write advances it by writePause; it may not be later than now
+	written time.Time // when the condition was last written
 }
 
-// pay pays for a write, or says how long to wait for one.
-func (v *verdict) pay(now time.Time) (wait time.Duration) {
-	paid := v.paid
+// takeToken takes a token for a write. If there is none, it returns the time until there is one.
+func (r *probeResult) takeToken(now time.Time) (wait time.Duration) {
+	paid := r.paid
 	if earliest := now.Add(-writesAtOnce * writePause); paid.Before(earliest) {
 		paid = earliest
 	}
 	if paid = paid.Add(writePause); paid.After(now) {
 		return paid.Sub(now)
 	}
-	v.paid, v.written = paid, now
+	r.paid, r.written = paid, now
 	return 0
 }
 
-// due returns the key of an APIService that has to be looked at: one that leads elsewhere
-// than before, or whose condition says what was not found.
-func (a *Aggregator) due(name string) []string {
+// keysToProbe returns the key to reconcile after a change of an APIService, or nil. A key is returned if the server
+// of the APIService has changed, or if its condition is not the result of the last probe.
+func (a *Aggregator) keysToProbe(name string) []string {
 	v := a.Table().byName[name]
 	if v == nil {
 		return []string{name}
@@ -75,20 +75,20 @@ func (a *Aggregator) due(name string) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := a.known[name]
-	if r == nil || r.verdict.due && !r.said.turned(r.verdict.state) {
+	if r == nil || r.result.due && !r.condition.differs(r.result.state) {
 		return nil
 	}
-	r.verdict.due = true
-	if v.way != nil {
-		return []string{v.way.key}
+	r.result.due = true
+	if v.transport != nil {
+		return []string{v.transport.key}
 	}
 	return []string{name}
 }
 
-// tell writes the condition if it says another thing, and says when to look again if that
-// has to wait.
-func (a *Aggregator) tell(ctx context.Context, client client.Client, v *Version, s state) (time.Duration, error) {
-	turned, wait, ok := a.weigh(v, s)
+// writeCondition writes the condition if it has changed. If the write must wait, it returns the time after which to
+// probe again.
+func (a *Aggregator) writeCondition(ctx context.Context, client client.Client, v *Version, s state) (time.Duration, error) {
+	changed, wait, ok := a.decideWrite(v, s)
 	if !ok {
 		return wait, nil
 	}
@@ -99,36 +99,36 @@ func (a *Aggregator) tell(ctx context.Context, client client.Client, v *Version,
 	if meta.IsNotFound(err) {
 		return 0, nil
 	}
-	if err == nil && turned {
-		a.figures.turned(v.Name, s)
+	if err == nil && changed {
+		a.meters.countChange(v.Name, s)
 	}
 	return 0, err
 }
 
-// weigh notes what a look found, and reports whether it is to be written: turned says that
-// it is another state.
-func (a *Aggregator) weigh(v *Version, s state) (turned bool, wait time.Duration, ok bool) {
+// decideWrite records the result of a probe, and reports whether to write it (ok). changed reports whether the status
+// or reason has changed. If ok is false, wait may be the time after which to try again.
+func (a *Aggregator) decideWrite(v *Version, s state) (changed bool, wait time.Duration, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := a.known[v.Name]
-	if r == nil || r.version.way != v.way || r.version.GroupVersion != v.GroupVersion {
+	if r == nil || r.version.transport != v.transport || r.version.GroupVersion != v.GroupVersion {
 		return false, 0, false
 	}
-	a.figures.set(v.Name, s)
-	r.verdict.state = s
-	turned = s.turned(r.said)
-	if !turned && (r.said == s || time.Since(r.verdict.written) < textPause) {
+	a.meters.set(v.Name, s)
+	r.result.state = s
+	changed = s.differs(r.condition)
+	if !changed && (r.condition == s || time.Since(r.result.written) < textPause) {
 		return false, 0, false
 	}
-	wait = r.verdict.pay(time.Now())
-	return turned, wait, wait == 0
+	wait = r.result.takeToken(time.Now())
+	return changed, wait, wait == 0
 }
 
-// maxMessage bounds what a condition says of an error, which another server may have chosen.
+// maxMessage bounds the length of an error in a condition, because an extension server may choose it.
 const maxMessage = 500
 
-// stable is the text of an error without the port that is another one each time.
-func stable(err error) string {
+// errorText returns the message of an error without the local port, which differs each time.
+func errorText(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {
 		plain := *op

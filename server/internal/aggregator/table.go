@@ -13,61 +13,60 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Table is what the APIServices say at a time, and what is known of the other servers. It
-// never changes, and another one says something else.
+// Table is a snapshot of the APIServices and the documents of the extension servers. It is immutable.
 type Table struct {
-	Serial int64 // higher than of those before
+	Serial int64 // larger than that of any earlier Table
 
 	names    names.Profile
 	own      string
 	byName   map[string]*Version
 	versions map[meta.GroupVersion]*Version
 	remote   []*Version
-	backs    map[string]*back // by the keys of ways
+	servers  map[string]*server // by transport.key
 }
 
-// back is another server with the versions that it serves, in the order of their names.
-type back struct {
-	way      *way
-	versions []*Version
+// server is an extension server with its versions, in the order of their names.
+type server struct {
+	transport *transport
+	versions  []*Version
 }
 
-// Version is a version of a group that has an APIService. It never changes.
+// Version is a group version that has an APIService. It is immutable.
 type Version struct {
 	meta.GroupVersion
-	Name      string // of the object
+	Name      string // of the APIService
 	Priority  Priority
-	Available bool      // as its condition says
-	Documents Documents // what is known of the other server
+	Available bool      // according to its condition
+	Documents Documents // from the extension server
 
-	known    int64 // since when its documents are: another number if nothing is known from before
-	reserved bool  // it is served here although the object says otherwise
-	way      *way  // nil: it is served here
+	generation int64      // changes when the documents of an earlier server or version are discarded
+	reserved   bool       // this server serves the version itself, although the object names a service
+	transport  *transport // nil: this server serves the version itself
 }
 
-// equal reports whether two versions of a name say the same.
+// equal reports whether two states of a Version are equal.
 func (v *Version) equal(of *Version) bool {
 	return v.GroupVersion == of.GroupVersion && v.Priority == of.Priority && v.Available == of.Available &&
-		v.known == of.known && v.reserved == of.reserved && v.way == of.way && v.Documents.equal(&of.Documents)
+		v.generation == of.generation && v.reserved == of.reserved && v.transport == of.transport && v.Documents.equal(&of.Documents)
 }
 
-// record is what is known of an APIService.
+// record is the state of an APIService.
 type record struct {
-	revision int64
-	version  *Version
-	said     state // by its condition
-	verdict  verdict
+	revision  int64
+	version   *Version
+	condition state // its present condition
+	result    probeResult
 }
 
-// Priority is the place of a version in discovery, the higher the earlier.
+// Priority determines the order of a version in discovery. Higher priorities come first.
 type Priority struct{ Group, Version int64 }
 
-// Documents are what another server told of a version when it was asked last.
+// Documents are the documents of a version that were last read from its extension server.
 type Documents struct {
-	Stale     bool       // it did not answer since
-	Resources *Resources // nil: it told none
-	Hash      string     // of the OpenAPI document of version 3; empty: it has none
-	Swagger   *Swagger   // nil: it told none
+	Stale     bool       // the last probe failed
+	Resources *Resources // nil: none, or not read yet
+	Hash      string     // of the OpenAPI document of version 3; "": none
+	Swagger   *Swagger   // nil: none, or not read yet
 }
 
 // List returns the resources of the version.
@@ -80,28 +79,28 @@ func (d Documents) List() []any {
 
 func (d *Documents) equal(of *Documents) bool { return *d == *of }
 
-// Table returns what the objects say now.
+// Table returns the present Table. A nil Aggregator has none.
 func (a *Aggregator) Table() *Table {
 	if a == nil {
 		return nil
 	}
 	if a.o.Objects.Changed() != a.synced.Load() {
-		a.follow()
+		a.sync()
 	}
 	return a.table.Load()
 }
 
-// follow reads the objects that changed.
-func (a *Aggregator) follow() {
+// sync reads the APIServices that have changed and publishes a new Table.
+func (a *Aggregator) sync() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	upTo := a.o.Objects.Changed()
 	if upTo == a.synced.Load() {
 		return
 	}
-	there, changed := map[string]bool{}, a.table.Load() == nil
+	present, changed := map[string]bool{}, a.table.Load() == nil
 	for _, r := range a.o.Objects.List() {
-		there[r.Name] = true
+		present[r.Name] = true
 		old := a.known[r.Name]
 		if old != nil && old.revision == r.Revision {
 			continue
@@ -111,61 +110,61 @@ func (a *Aggregator) follow() {
 		a.known[r.Name] = now
 	}
 	for name := range a.known {
-		if !there[name] {
+		if !present[name] {
 			delete(a.known, name)
 			changed = true
 		}
 	}
 	if changed {
-		a.forsake()
+		a.closeUnused()
 		a.publish()
 	}
 	a.synced.Store(upTo)
 }
 
-// forsake ends the ways to servers that no version leads to any more. The lock is held.
-func (a *Aggregator) forsake() {
-	used := map[*way]bool{}
+// closeUnused closes and forgets the transports that no version uses. The caller holds mu.
+func (a *Aggregator) closeUnused() {
+	used := map[*transport]bool{}
 	for _, r := range a.known {
-		used[r.version.way] = true
+		used[r.version.transport] = true
 	}
-	for t, w := range a.ways {
+	for t, w := range a.transports {
 		if !used[w] {
-			w.end()
-			delete(a.ways, t)
+			w.closeIdle()
+			delete(a.transports, t)
 		}
 	}
 }
 
-// publish makes the table of what is known. The lock is held.
+// publish stores a new Table. The caller holds mu.
 func (a *Aggregator) publish() {
 	a.serial++
 	t := &Table{
-		Serial: a.serial, names: a.o.Names, own: a.own, byName: map[string]*Version{}, versions: map[meta.GroupVersion]*Version{}, backs: map[string]*back{},
+		Serial: a.serial, names: a.o.Names, own: a.own, byName: map[string]*Version{}, versions: map[meta.GroupVersion]*Version{}, servers: map[string]*server{},
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.known)) { // the same documents whenever it is made
+	for _, name := range slices.Sorted(maps.Keys(a.known)) { // sorted, so that the documents are deterministic
 		v := a.known[name].version
 		t.byName[name], t.versions[v.GroupVersion] = v, v
-		if v.way == nil {
+		if v.transport == nil {
 			continue
 		}
 		t.remote = append(t.remote, v)
-		if t.backs[v.way.key] == nil {
-			t.backs[v.way.key] = &back{way: v.way}
+		if t.servers[v.transport.key] == nil {
+			t.servers[v.transport.key] = &server{transport: v.transport}
 		}
-		b := t.backs[v.way.key]
+		b := t.servers[v.transport.key]
 		b.versions = append(b.versions, v)
 	}
 	a.table.Store(t)
 }
 
-// read makes the record of an object. What is known of the other server stays, unless that
-// is another one now. The lock is held.
+// read returns the record of an APIService. It keeps the documents and probe result of old, if that has the same
+// server and group version. The caller holds mu.
 func (a *Aggregator) read(r Record, old *record) *record {
 	o := r.Object()
-	now := &record{revision: r.Revision, said: stateOf(o)}
+	now := &record{revision: r.Revision, condition: stateOf(o)}
 	v := &Version{
-		Name: r.Name, Available: now.said.status == statusTrue,
+		Name: r.Name, Available: now.condition.status == statusTrue,
 		GroupVersion: meta.GroupVersion{Group: o.String("spec", "group"), Version: o.String("spec", "version")},
 		Priority:     Priority{o.Int("spec", "groupPriorityMinimum"), o.Int("spec", "versionPriority")},
 	}
@@ -180,26 +179,27 @@ func (a *Aggregator) read(r Record, old *record) *record {
 			},
 			trust{o.Bool("spec", "insecureSkipTLSVerify"), o.String("spec", "caBundle")},
 		}
-		if a.ways[t] == nil {
-			a.ways[t] = a.newWay(t)
+		if a.transports[t] == nil {
+			a.transports[t] = a.newTransport(t)
 		}
-		v.way, v.Documents.Stale = a.ways[t], true
+		v.transport, v.Documents.Stale = a.transports[t], true
 	}
-	if old != nil && old.version.way == v.way && old.version.GroupVersion == v.GroupVersion && old.version.reserved == v.reserved {
-		v.Documents, v.known, now.verdict = old.version.Documents, old.version.known, old.verdict
+	if old != nil && old.version.transport == v.transport && old.version.GroupVersion == v.GroupVersion && old.version.reserved == v.reserved {
+		v.Documents, v.generation, now.result = old.version.Documents, old.version.generation, old.result
 	} else {
-		a.unknown++
-		v.known = a.unknown
+		a.lastGeneration++
+		v.generation = a.lastGeneration
 	}
 	return now
 }
 
-// learn keeps what another server told, unless it is not the one any more.
-func (a *Aggregator) learn(of *Version, change func(*Documents)) {
+// updateDocuments changes the documents of a version, unless its server or group version has changed since of was
+// read.
+func (a *Aggregator) updateDocuments(of *Version, change func(*Documents)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.known[of.Name]
-	if now == nil || now.version.way != of.way || now.version.GroupVersion != of.GroupVersion {
+	if now == nil || now.version.transport != of.transport || now.version.GroupVersion != of.GroupVersion {
 		return
 	}
 	next := *now.version
@@ -210,33 +210,33 @@ func (a *Aggregator) learn(of *Version, change func(*Documents)) {
 	a.publish()
 }
 
-// Remote returns a version that another server serves, or nil. A nil Table has no such versions.
+// Remote returns a version that an extension server serves, or nil. A nil Table has no such versions.
 func (t *Table) Remote(gv meta.GroupVersion) *Version {
 	if t == nil {
 		return nil
 	}
-	if v := t.versions[gv]; v != nil && v.way != nil {
+	if v := t.versions[gv]; v != nil && v.transport != nil {
 		return v
 	}
 	return nil
 }
 
-// AllRemote returns the versions that other servers serve.
+// AllRemote returns the versions that extension servers serve. The caller must not modify the slice.
 func (t *Table) AllRemote() []*Version { return t.remote }
 
-// Priority returns that of a version: what its object says, else what it is by default.
+// Priority returns the priority of a version: that of its APIService, or the default.
 func (t *Table) Priority(gv meta.GroupVersion) Priority {
 	switch v := t.versions[gv]; {
 	case gv.Group == t.own:
-		return Priority{Group: 1 << 30} // these names come before all others
+		return Priority{Group: 1 << 30} // the group of APIServices comes first
 	case v != nil:
 		return v.Priority
 	}
 	return defaultPriority(t.names, gv)
 }
 
-// pathVersion returns the version that a path is about that names no resource: that of its
-// discovery document, or of its OpenAPI document.
+// pathVersion returns the version of a path that names no resource: the path of its discovery document, or of its
+// OpenAPI document.
 func pathVersion(path string) (gv meta.GroupVersion, ok bool) {
 	rest, ok := strings.CutPrefix(strings.TrimSuffix(path, "/"), "/apis/")
 	if !ok {
@@ -246,7 +246,7 @@ func pathVersion(path string) (gv meta.GroupVersion, ok bool) {
 	return gv, ok && gv.Group != "" && gv.Version != "" && !strings.Contains(gv.Version, "/")
 }
 
-// groupPriorities are those of the groups that every cluster has.
+// groupPriorities are the priorities of the groups that every cluster has.
 var groupPriorities = map[string]int64{
 	"": 18000, wellknown.GroupApps: 17800, wellknown.GroupEvents: 17750, wellknown.GroupAuthentication: 17700, wellknown.GroupAuthorization: 17600,
 	wellknown.GroupAutoscaling: 17500, wellknown.GroupBatch: 17400, wellknown.GroupCertificates: 17300, wellknown.GroupNetworking: 17200, wellknown.GroupPolicy: 17100,
@@ -255,13 +255,13 @@ var groupPriorities = map[string]int64{
 	wellknown.GroupMigration: 15800,
 }
 
-// The priorities of groups that are none of those, as definitions make them.
+// The default priorities of all other groups, such as the groups of definitions.
 const (
 	otherGroup   = 1000
 	otherVersion = 100
 )
 
-// defaultPriority is that of a version that is served here.
+// defaultPriority returns the priority of a version that this server serves itself.
 func defaultPriority(p names.Profile, gv meta.GroupVersion) Priority {
 	for group, priority := range groupPriorities {
 		if p.Group(group) == gv.Group {
@@ -271,7 +271,8 @@ func defaultPriority(p names.Profile, gv meta.GroupVersion) Priority {
 	return Priority{otherGroup, otherVersion}
 }
 
-// versionPriority is higher for a more stable version, and for a later stable one.
+// versionPriority returns the priority of a version in its group. Stable versions have a higher priority than beta
+// and alpha versions, and later stable versions a higher priority than earlier ones.
 func versionPriority(version string) int64 {
 	switch {
 	case strings.Contains(version, "alpha"):
@@ -279,6 +280,6 @@ func versionPriority(version string) int64 {
 	case strings.Contains(version, "beta"):
 		return 9
 	}
-	n, _ := strconv.ParseInt(strings.TrimPrefix(version, "v"), 10, 32) // of another name: the least
+	n, _ := strconv.ParseInt(strings.TrimPrefix(version, "v"), 10, 32) // 0 for any other name
 	return 15 * max(1, min(n, 60))
 }

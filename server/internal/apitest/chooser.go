@@ -8,8 +8,8 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// Chooser derives values from bytes, such as fuzz input: each byte decides one choice. When
-// the bytes are used up, it takes the first alternative.
+// Chooser derives values from bytes, such as fuzz input: each byte determines a choice. When the
+// bytes are used up, it takes the first alternative.
 type Chooser []byte
 
 // NewChooser returns a Chooser of 512 random bytes that the two seeds determine.
@@ -101,6 +101,7 @@ func (c *Chooser) Value(s *schema.Schema, depth int) any {
 	return c.scalar(s)
 }
 
+// scalar returns a value of a scalar schema.
 func (c *Chooser) scalar(s *schema.Schema) any {
 	numbers := []any{1, 0, -1, 2, 80, 65535, 1<<31 - 1, -1 << 31, int64(1<<63 - 1), json.Number("1e30"), 1.5}
 	switch {

@@ -23,8 +23,8 @@ import (
 // Timeout bounds each wait of a test. It only ends tests that have already failed.
 const Timeout = time.Minute
 
-// Client sends requests to one server over HTTP or in process and fails the test if
-// a request cannot be sent. Methods that return a Response read the body to its end.
+// Client sends requests to a server, over HTTP or in process, and fails the test if a request
+// cannot be sent. Methods that return a Response read the body to its end.
 type Client struct {
 	T    testing.TB
 	Base string
@@ -44,12 +44,11 @@ type Response struct {
 	Code   int
 	Header http.Header
 	Raw    []byte
-	Body   map[string]any // nil if the body is no JSON object
+	Body   map[string]any // nil if the body is not a JSON object
 }
 
-// Do sends one request and returns the response, whatever its code. A body that is
-// neither a string, bytes nor a reader is sent as JSON. headers are alternating names
-// and values.
+// Do sends a request and returns the response, whatever its code. A body that is not a string,
+// bytes or a reader is encoded as JSON. headers are alternating names and values.
 func (a *Client) Do(method, path string, body any, headers ...string) Response {
 	a.T.Helper()
 	res := a.Open(context.Background(), method, path, body, headers...)
@@ -61,7 +60,7 @@ func (a *Client) Do(method, path string, body any, headers ...string) Response {
 	return out
 }
 
-// Open sends one request and leaves the response body to the caller, who closes it.
+// Open sends a request and returns the response. The caller closes its body.
 func (a *Client) Open(ctx context.Context, method, path string, body any, headers ...string) *http.Response {
 	a.T.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, a.Base+path, Reader(a.T, body))
@@ -80,7 +79,7 @@ func (a *Client) Open(ctx context.Context, method, path string, body any, header
 	return res
 }
 
-// Reader returns a body as Do takes it.
+// Reader returns a reader of a body as Do accepts it.
 func Reader(t testing.TB, body any) io.Reader {
 	switch b := body.(type) {
 	case nil:
@@ -97,8 +96,8 @@ func Reader(t testing.TB, body any) io.Reader {
 	return bytes.NewReader(data)
 }
 
-// Must sends one request and fails the test unless the response has the given code. A
-// response with a code of 400 or more must be a complete Status.
+// Must sends a request and fails the test unless the response has the given code. A response with a
+// code of 400 or more must be a complete Status.
 func (a *Client) Must(code int, method, path string, body any, headers ...string) Response {
 	a.T.Helper()
 	out := a.Do(method, path, body, headers...)
@@ -194,7 +193,7 @@ func (a *Client) AwaitEstablishedIn(version, name string) {
 	}
 }
 
-// RecoveredPanics returns the value of the metric of recovered panics for one origin.
+// RecoveredPanics returns the value of the metric of recovered panics for a part of the server.
 func (a *Client) RecoveredPanics(in string) string {
 	a.T.Helper()
 	prefix := fmt.Sprintf("apiserver_recovered_panics_total{in=%q} ", in)
@@ -212,8 +211,8 @@ func As(t testing.TB, s *servertest.Server, user string, groups ...string) *Clie
 	return NewClient(t, u.Host(), u.Client())
 }
 
-// Call sends one in-process request and returns the code and the decoded object. An empty
-// body is none.
+// Call sends an in-process request and returns the code and the decoded object. An empty body means
+// no body.
 func Call(t testing.TB, s *servertest.Server, method, path, body string) (int, *meta.Object) {
 	t.Helper()
 	var in any
@@ -232,8 +231,8 @@ func Must(t testing.TB, s *servertest.Server, code int, method, path, body strin
 	return o
 }
 
-// AuthenticateByHeader configures a server that takes the user from the X-User header
-// and one group from X-Group. A request without X-User is anonymous.
+// AuthenticateByHeader configures a server that takes the user from the header X-User and a group
+// from X-Group. A request without X-User is anonymous.
 func AuthenticateByHeader(b *server.Builder) {
 	b.Authenticators = []auth.Authenticator{auth.AuthenticatorFunc(func(r *http.Request) (*auth.User, error) {
 		name := r.Header.Get("X-User")
@@ -248,11 +247,11 @@ func AuthenticateByHeader(b *server.Builder) {
 	})}
 }
 
-// ParseObject decodes the JSON object at the beginning of text. A stored record has a
-// signature after it.
+// ParseObject decodes the JSON object at the beginning of text. In a stored record, a signature
+// follows it.
 func ParseObject(t *testing.T, text string) map[string]any {
 	var m map[string]any
-	require.NoError(t, json.NewDecoder(strings.NewReader(text)).Decode(&m)) // of a record without the signature
+	require.NoError(t, json.NewDecoder(strings.NewReader(text)).Decode(&m)) // ignores the signature
 	return m
 }
 

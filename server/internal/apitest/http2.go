@@ -17,7 +17,7 @@ func (t Target) HTTPClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
 }
 
-// HTTP2Conn speaks as much HTTP/2 as it takes to keep a server busy.
+// HTTP2Conn is a minimal HTTP/2 client for tests that keep many streams open.
 type HTTP2Conn struct {
 	*tls.Conn
 	in          *bufio.Reader
@@ -25,7 +25,7 @@ type HTTP2Conn struct {
 	User, Group string
 }
 
-// DialHTTP2 opens a connection whose streams accept window bytes each.
+// DialHTTP2 opens a connection. Each of its streams accepts window bytes.
 func (t Target) DialHTTP2(window int) (*HTTP2Conn, error) {
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(string(t), "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Kubectl runs the kubectl of this machine against one server.
+// Kubectl runs the kubectl of this machine against a server.
 type Kubectl struct {
 	T    *testing.T
 	Path string

@@ -24,9 +24,9 @@ type AuditEvent struct {
 	Annotations                   map[string]string
 }
 
-// ErrorLog is a slog.Handler that keeps error records, which no request may cause.
+// ErrorLog is a slog.Handler that collects records of level error.
 type ErrorLog struct {
-	Warnings bool // it keeps them, too
+	Warnings bool // also collect records of level warning
 
 	mu     sync.Mutex
 	errors []string

@@ -48,8 +48,8 @@ type Signal struct {
 	Every *int   `json:"every,omitempty" schema:"gate=Blink,default=3"`
 }
 
-// MinimalObject returns an object of a built-in type that can be created. A type
-// without a file in testdata/minimal needs no more than a name.
+// MinimalObject returns an object of a built-in type that can be created. A type without a file in
+// testdata/minimal needs only a name.
 func MinimalObject(t testing.TB, typ *resource.Type) map[string]any {
 	obj := map[string]any{}
 	if text, err := ReadMinimal(typ.GroupResource().String()); err == nil {
@@ -79,12 +79,12 @@ const ApplyPatch = "application/apply-patch+yaml"
 // ServicesPath is the path of the Services in the namespace default.
 const ServicesPath = "/api/v1/namespaces/default/services"
 
-// NewService returns a Service with one port; spec is appended to its JSON spec.
+// NewService returns a Service with a port; spec is appended to its JSON spec.
 func NewService(name, spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"name":%q},"spec":{"ports":[{"port":1}]%s}}`, name, spec)
 }
 
-// TableMediaType asks for a Table.
+// TableMediaType is the media type of a Table.
 const TableMediaType = "application/json;g=meta.k8s.io;v=v1;as=Table"
 
 // Site is a kind with fields that are unique in the namespace and in the cluster.

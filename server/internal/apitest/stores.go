@@ -14,11 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -63,25 +63,25 @@ func StoredObject(t *testing.T, store *memstore.Store, key string) map[string]an
 	rec, err := store.Get(t.Context(), key, 0)
 	require.NoError(t, err)
 	var tree map[string]any
-	require.NoError(t, json.NewDecoder(bytes.NewReader(rec.Value)).Decode(&tree)) // without the signature
+	require.NoError(t, json.NewDecoder(bytes.NewReader(rec.Value)).Decode(&tree)) // ignores the signature
 	return tree
 }
 
 // CountingStore records the calls of Revision that a request of CountRevisions causes.
 type CountingStore struct{ SharedStore }
 
-// asks holds the stacks of the calls of Revision for one request, in whose context it
-// travels.
-type asks struct {
+// revisionCalls holds the stacks of the calls of Revision for a request. It is in the context of
+// the request.
+type revisionCalls struct {
 	mu     sync.Mutex
 	stacks []string
 }
 
-type asksKey struct{}
+type revisionCallsKey struct{}
 
 // Revision implements storage.Backend.
 func (s CountingStore) Revision(ctx context.Context) (storage.Revision, error) {
-	if a, ok := ctx.Value(asksKey{}).(*asks); ok {
+	if a, ok := ctx.Value(revisionCallsKey{}).(*revisionCalls); ok {
 		a.mu.Lock()
 		a.stacks = append(a.stacks, string(debug.Stack()))
 		a.mu.Unlock()
@@ -94,8 +94,8 @@ func (s CountingStore) Revision(ctx context.Context) (storage.Revision, error) {
 // until the header if the request is a watch.
 func CountRevisions(t *testing.T, by *Client, method, path, body string, headers ...string) (code int, stacks []string) {
 	t.Helper()
-	a := &asks{}
-	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), asksKey{}, a), Timeout)
+	a := &revisionCalls{}
+	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), revisionCallsKey{}, a), Timeout)
 	defer cancel()
 	res := by.Open(ctx, method, path, body, headers...)
 	if !strings.Contains(path, "watch=1") {
@@ -114,9 +114,9 @@ type BlockingStore struct {
 	storage.Backend
 	key     string
 	once    sync.Once
-	Arrived chan struct{} // closed when the commit is there
-	Release chan struct{} // to be closed for it to go on
-	made    chan struct{} // closed when it has ended
+	Arrived chan struct{} // closed when the commit arrives
+	Release chan struct{} // the test closes it to let the commit continue
+	made    chan struct{} // closed when the commit has ended
 }
 
 // NewBlockingStore returns a BlockingStore that blocks the first commit of key.
@@ -176,12 +176,12 @@ func OnSharedStores(t *testing.T, test func(*testing.T, storage.Backend)) {
 }
 
 // LaggingStore is a store whose watches can lag behind: after Lag they deliver no event
-// until the server asks for the newest revision.
+// until the server revisionCalls for the newest revision.
 type LaggingStore struct {
 	*faultinject.Store
 
 	mu   sync.Mutex
-	held chan struct{} // nil: everything is heard at once
+	held chan struct{} // closed to deliver events; nil if events are not held back
 }
 
 // newLaggingStore wraps b, which stays open when the result is closed.
@@ -214,21 +214,21 @@ func (l *LaggingStore) Lag() {
 // CatchUp delivers the events that Lag holds back.
 func (l *LaggingStore) CatchUp() { _, _ = l.Revision(context.Background()) }
 
-// Lag waits until the controllers of the second server are idle, since they do not ask
-// for the newest revision, and holds back the events of that server.
+// Lag holds back the events of the second server. It first waits until that server's controllers
+// are idle, because they do not ask for the newest revision.
 func (w *Pair) Lag() {
 	w.Servers[1].Settle()
 	w.LaggingStore.Lag()
 }
 
-// Pair is two servers over one store. The store of the second one can lag.
+// Pair is two servers over a store. The store of the second server can lag.
 type Pair struct {
 	*LaggingStore
 	Servers [2]*servertest.Server
 	A, B    *Client
 }
 
-// NewPair starts two servers over one memory store.
+// NewPair starts two servers over a memory store.
 func NewPair(t *testing.T, configure ...func(*server.Builder)) *Pair {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Watcher reads the events of one watch in a test.
+// Watcher reads the events of a watch in a test.
 type Watcher struct {
 	t      testing.TB
 	body   io.ReadCloser

@@ -15,8 +15,8 @@ import (
 	"orch.io/controlplane/server/internal/fairqueue"
 )
 
-// TestBuildersAreOneLevel takes builders for requests of several priority levels, which share
-// the same seats.
+// TestBuildersAreOneLevel takes builders for requests of several priority levels, which share the
+// same seats.
 func TestBuildersAreOneLevel(t *testing.T) {
 	builders, err := fairqueue.New(fairqueue.Options{Seats: 2}, oneLevel(flowcontrol.Default(names.Kubernetes)))
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestBuildersAreOneLevel(t *testing.T) {
 }
 
 // TestBuildersFollow replaces the configuration: builders distinguish flows by the schemas of the
-// newest one.
+// newest configuration.
 func TestBuildersFollow(t *testing.T) {
 	config := flowcontrol.Default(names.Kubernetes)
 	l, err := New(Options{Names: names.Kubernetes, Config: config, Metrics: prometheus.NewRegistry(), Seats: 10})

@@ -1,5 +1,5 @@
-// Package capacity bounds what requests take of a server: slots while they exist, seats while
-// the server works on them, and bytes of bodies and answers that wait.
+// Package capacity bounds the resources that requests use: slots while they exist, seats while the
+// server works on them, and bytes of bodies and responses that wait.
 package capacity
 
 import (
@@ -17,21 +17,20 @@ import (
 	"orch.io/controlplane/server/internal/fairqueue"
 )
 
-// Limiter holds the capacity of one server. Its methods may be called concurrently.
+// Limiter holds the capacity of a server. Its methods may be called concurrently.
 //
-// Every request has a slot of its Kind for as long as it exists. It takes a seat when the
-// server has everything to work on it, and releases the seat when its answer begins. A request
-// that makes a long answer also takes one of the builders, of which there are as many as
-// processors.
+// Every request has a slot of its Kind for as long as it exists. It takes a seat when the server
+// has everything to work on it, and releases the seat when its response begins. A request that
+// makes a long response also takes a builder; there are as many builders as processors.
 type Limiter struct {
 	seats    *fairqueue.Controller
 	builders *fairqueue.Controller
 	slots    [3]*fairqueue.Pool // by Kind
-	refusals *fairqueue.Pool    // slots for the answers to requests that got no slot
+	refusals *fairqueue.Pool    // slots for the responses to requests that got no slot
 	bodies   *fairqueue.Pool    // bytes of large bodies
-	answers  *fairqueue.Pool    // bytes of long answers that belong to one caller
-	zipping  *fairqueue.Pool    // answers that are being compressed
-	headers  [2]string          // name the flow schema and the priority level, in canonical form
+	answers  *fairqueue.Pool    // bytes of long responses, without bytes that several responses share
+	zipping  *fairqueue.Pool    // responses that are being compressed
+	headers  [2]string          // names of the headers with the flow schema and the priority level, in canonical form
 
 	reading, mutating requests
 
@@ -39,7 +38,7 @@ type Limiter struct {
 	pinned bool       // the program set the configuration; guarded by config
 }
 
-// requests counts the requests of one kind that hold a seat, or wait for one.
+// requests counts the requests of a kind that hold a seat or wait for a seat.
 type requests struct{ inFlight, inQueue prometheus.Gauge }
 
 // Kind is the kind of a slot.
@@ -56,8 +55,8 @@ const (
 var full = [...]string{"too many requests wait", "too many watches at a time", "too many connections at a time"}
 
 const (
-	maxRefusals = 512 // refusals that wait to be read
-	maxZipping  = 32  // answers compressed at a time, each with about 1 MiB of memory; more are sent uncompressed
+	maxRefusals = 512 // refusals that wait for their readers
+	maxZipping  = 32  // concurrently compressed responses, each with about 1 MiB of memory; further responses are sent uncompressed
 
 	objectsPerSeat = 100 // objects that a request may look at for each of its seats
 )
@@ -110,8 +109,9 @@ func (l *Limiter) addMetrics(set *metrics.Set) error {
 	return set.Err()
 }
 
-// SetConfig replaces the configuration and pins it. Requests keep what they hold; waiting
-// requests are classified again. An invalid configuration changes nothing.
+// SetConfig replaces the configuration and pins it. Requests keep their slots and seats; waiting
+// requests are classified again. If the configuration is invalid, SetConfig returns an error and
+// changes nothing.
 func (l *Limiter) SetConfig(config flowcontrol.Config) error {
 	l.config.Lock()
 	defer l.config.Unlock()
@@ -152,18 +152,19 @@ func (l *Limiter) Headers() [2]string { return l.headers }
 // oneLevel returns a configuration with the flows of config in a single level, so that all
 // share the same capacity.
 func oneLevel(config flowcontrol.Config) flowcontrol.Config {
-	one := flowcontrol.Config{Levels: []flowcontrol.PriorityLevel{{
+	single := flowcontrol.Config{Levels: []flowcontrol.PriorityLevel{{
 		Name: "all", Shares: 1, Queuing: &flowcontrol.Queuing{Queues: 128, HandSize: 6, QueueLength: 50},
 	}}}
 	for _, schema := range config.Schemas {
 		schema.Level = "all"
-		one.Schemas = append(one.Schemas, schema)
+		single.Schemas = append(single.Schemas, schema)
 	}
-	return one
+	return single
 }
 
-// holder returns the holder that the pools count a request of a user for. The service accounts
-// of a namespace are one holder, because whoever may create one of them may create any number.
+// holder returns the holder that the pools count a request of a user for. The service accounts of a
+// namespace are a single holder, because a user that can create a service account can create any
+// number of them.
 func holder(f fairqueue.Flow, u *auth.User) fairqueue.Holder {
 	h := fairqueue.Holder{Level: f.Level(), Name: u.Name}
 	if namespace, _, ok := auth.SplitServiceAccount(u.Name); ok {

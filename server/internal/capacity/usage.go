@@ -13,22 +13,22 @@ import (
 	"orch.io/controlplane/server/internal/fairqueue"
 )
 
-// Usage is what one request holds of a Limiter. The zero Usage holds nothing and has no bound.
-// It belongs to the goroutine of the request; only Outside may be used concurrently.
+// Usage tracks the capacity of a Limiter that a request holds. The zero Usage holds nothing. It
+// belongs to the goroutine of the request; only Outside may be used concurrently.
 type Usage struct {
-	Outside metrics.Outside // time at webhooks and in queues
+	Outside metrics.Outside // time in webhooks and queues
 	Refused bool            // the request was refused to protect the server
 
 	limiter  *Limiter
-	action   auth.Attributes // that the flow was found by
+	action   auth.Attributes // for which the flow was determined
 	flow     fairqueue.Flow
 	holder   fairqueue.Holder // zero until the user is known
-	exempt   bool             // goes on if a pool is full
+	exempt   bool             // continues if a pool is full
 	mutating bool
 
 	kind     Kind // of slot
 	slot     fairqueue.Part
-	width    int // seats that the request needs, if more than one
+	width    int // seats that the request needs; 0 means 1
 	seat     fairqueue.Seat
 	inFlight prometheus.Gauge // counts the seat; nil without a seat
 	builder  fairqueue.Seat
@@ -39,7 +39,7 @@ type Usage struct {
 // Begin binds the Usage to a Limiter.
 func (u *Usage) Begin(l *Limiter) { u.limiter = l }
 
-// Classify finds the flow of a request whose user is known and names it in the header of the
+// Classify determines the flow of a request whose user is known, and sets the flow headers of the
 // response.
 func (u *Usage) Classify(a auth.Attributes, h http.Header) {
 	l := u.limiter
@@ -58,9 +58,9 @@ func mutates(verb string) bool {
 	return false
 }
 
-// AcquireSlot takes a slot, in place of the slot that the request may hold. Slots bound how
-// many requests of one caller wait: for their bodies, for seats, for the caller to read the
-// answer. It returns a 429 if no slot is free.
+// AcquireSlot takes a slot, and gives back the slot that the request holds already. Slots bound the
+// number of a user's requests that wait for their bodies, for seats, and for clients to read the
+// responses. AcquireSlot returns a 429 if no slot is free.
 func (u *Usage) AcquireSlot(k Kind) error {
 	u.slot.Give()
 	slot, ok := u.limiter.slots[k].Take(u.holder, 1)
@@ -74,8 +74,8 @@ func (u *Usage) AcquireSlot(k Kind) error {
 // Kind returns the kind of the slot that AcquireSlot was last called for.
 func (u *Usage) Kind() Kind { return u.kind }
 
-// AcquireRefusal takes a slot for the answer to a request that got no slot. It reports whether
-// one is free.
+// AcquireRefusal takes a slot for the response to a request that got no slot. It reports whether a
+// slot was free.
 func (u *Usage) AcquireRefusal() (ok bool) {
 	u.slot, ok = u.limiter.refusals.Take(u.holder, 1)
 	return ok
@@ -105,10 +105,10 @@ func (u *Usage) SetObjects(n int) {
 	u.width = min((n+objectsPerSeat-1)/objectsPerSeat, fairqueue.MaxSeats)
 }
 
-// AcquireBuilder waits until the request may make an answer of many objects. Many such requests
-// would otherwise occupy all processors. It must be called after AcquireSeat: a builder that
-// waited for a seat of its own level would keep all levels from making answers. Worked releases
-// it with the seat.
+// AcquireBuilder waits until the request may make a response of many objects. Without builders,
+// many such requests could occupy all processors. Call it after AcquireSeat: a request that held a
+// builder while it waits for a seat of its level would block requests of all levels. Worked
+// releases the builder.
 func (u *Usage) AcquireBuilder(ctx context.Context) error {
 	if u.width <= 1 || u.exempt {
 		return nil
@@ -123,17 +123,17 @@ func (u *Usage) AcquireBuilder(ctx context.Context) error {
 	return nil
 }
 
-// How long ReserveBody waits for bytes: for the first ones of a body, and for more, while the
-// body holds bytes that others may wait for.
+// The time that ReserveBody waits: for the first bytes of a body, and for more bytes. The second is
+// short, because the body holds bytes that others wait for.
 const (
 	bodyWait   = 10 * time.Second
 	growthWait = time.Second
 )
 
 // ReserveBody reserves size bytes for a large body, or grows its reservation to size. The first
-// reservation waits until whole bytes would fit, but reserves only size, so that a body that
-// never comes holds little. Worked releases the bytes: decoded, a body is many times as large.
-// It returns a 429 if the bytes are not free in time.
+// reservation waits until whole bytes are available, but reserves only size, so that a body that
+// never arrives holds little. Worked releases the bytes, not the end of the read: the decoded body
+// is many times as large. ReserveBody returns a 429 if the bytes do not become available in time.
 func (u *Usage) ReserveBody(ctx context.Context, size, whole int64) (err error) {
 	wait := bodyWait
 	if u.exempt {
@@ -158,12 +158,12 @@ func (u *Usage) ReserveBody(ctx context.Context, size, whole int64) (err error) 
 	return nil
 }
 
-// LongAnswer is the size in bytes from which on answers are counted.
+// LongAnswer is the size in bytes from which a response counts as long.
 const LongAnswer = 16 << 10
 
-// ReserveAnswer reserves the bytes of a long answer until the caller has read it, in place of
-// an earlier reservation. It returns an error if they are not free: a 429 to a read, and a 504
-// to a write, because the write was carried out.
+// ReserveAnswer reserves the bytes of a long response until the client has read it, and gives back
+// an earlier reservation. It returns an error if the bytes are not available: a 429 for a read, and
+// a 504 for a write, because the write was carried out.
 func (u *Usage) ReserveAnswer(size int) error {
 	u.answer.Give()
 	if size < LongAnswer || u.limiter == nil {
@@ -182,8 +182,8 @@ func (u *Usage) ReserveAnswer(size int) error {
 	return u.TooMany("too many answers wait to be read")
 }
 
-// ReserveCompressor returns a share of the compressors, for the caller to give back, and
-// reports whether one is free.
+// ReserveCompressor reserves a compressor and reports whether one is free. The caller gives it
+// back.
 func (u *Usage) ReserveCompressor() (fairqueue.Part, bool) {
 	if u.limiter == nil {
 		return fairqueue.Part{}, false
@@ -191,8 +191,8 @@ func (u *Usage) ReserveCompressor() (fairqueue.Part, bool) {
 	return u.limiter.zipping.Take(u.holder, 1)
 }
 
-// TooMany returns the 429 that refuses the request to keep capacity for others, and marks the
-// request as refused. why is the first half of the message.
+// TooMany returns a 429 that protects the capacity of others, and marks the request as refused. why
+// is the first half of the message.
 func (u *Usage) TooMany(why string) *meta.Status {
 	u.Refused = true
 	st := meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "%s, please try again later", why)
@@ -200,7 +200,7 @@ func (u *Usage) TooMany(why string) *meta.Status {
 	return st
 }
 
-// Worked releases what the request needs only while the server works on it: the answer is made.
+// Worked releases the seat, the builder and the body, because the response is made.
 func (u *Usage) Worked() {
 	u.builder.Release()
 	if u.seat.Release(); u.inFlight != nil {

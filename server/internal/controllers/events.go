@@ -11,12 +11,12 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// eventLife is how long events are kept after their last change.
+// eventLife is how long an event is kept after its last change.
 const eventLife = time.Hour
 
 var events = meta.GroupResource{Resource: "events"}
 
-// Events removes events an hour after they were last written. Its keys are
+// Events returns the controller that deletes events an hour after they were last written. Its keys are
 // "namespace/name".
 func Events() client.Controller {
 	return client.Controller{
@@ -33,6 +33,7 @@ func Events() client.Controller {
 	}
 }
 
+// expire deletes an event if it has expired, and otherwise returns the remaining time.
 func expire(ctx context.Context, cl client.Client, key string) (time.Duration, error) {
 	namespace, name, _ := strings.Cut(key, "/")
 	k := meta.Key{Namespace: namespace, Name: name}
@@ -45,13 +46,13 @@ func expire(ctx context.Context, cl client.Client, key string) (time.Duration, e
 	}
 	err = cl.Delete(ctx, events, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
 	if meta.IsConflict(err) {
-		return 0, nil // written again: then the controller sees it again
+		return 0, nil // the event was written again, which triggers the controller
 	}
 	return 0, unlessGone(err)
 }
 
-// lastWritten is the newest time that an event tells of itself, up to now: an
-// event from the future does not live longer.
+// lastWritten returns the newest time in an event that is not in the future, so that an event with a future time does
+// not live longer.
 func lastWritten(o *meta.Object) time.Time {
 	now, newest := time.Now(), o.CreationTimestamp()
 	for _, path := range [][]string{{"lastTimestamp"}, {"eventTime"}, {"series", "lastObservedTime"}} {
@@ -62,7 +63,7 @@ func lastWritten(o *meta.Object) time.Time {
 	return newest
 }
 
-// unlessGone is the error of a call on an object that need not be there.
+// unlessGone returns err, or nil if err is NotFound.
 func unlessGone(err error) error {
 	if meta.IsNotFound(err) {
 		return nil

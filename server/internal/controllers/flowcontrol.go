@@ -14,11 +14,10 @@ import (
 	"orch.io/controlplane/server/flowcontrol"
 )
 
-// FlowControl keeps the shares of a server what the objects of its levels and
-// schemas say.
+// FlowControl applies PriorityLevelConfiguration and FlowSchema objects to the flow control of a server.
 type FlowControl struct {
 	Names names.Profile
-	Apply func(flowcontrol.Config) error // takes a configuration at once
+	Apply func(flowcontrol.Config) error // applies a configuration immediately
 }
 
 func (f FlowControl) schemas() meta.GroupResource {
@@ -29,11 +28,12 @@ func (f FlowControl) levels() meta.GroupResource {
 	return meta.GroupResource{Group: f.Names.Group(wellknown.GroupFlowControl), Resource: "prioritylevelconfigurations"}
 }
 
-// mandatory are the level and the schema without which some requests have no place.
+// mandatory reports whether the level or schema with a name must exist, because some requests would otherwise match
+// no level.
 func mandatory(name string) bool { return name == "exempt" || name == "catch-all" }
 
-// Start makes the objects of the default configuration, brings those that nobody took
-// over up to it, applies what there is then, and tells of it.
+// Start creates the objects of the default configuration, updates those that users have not taken over, applies the
+// configuration, and writes the conditions of the schemas.
 func (f FlowControl) Start(ctx context.Context, client client.Client) error {
 	if err := f.restore(ctx, client, func(string) bool { return true }); err != nil {
 		return err
@@ -41,10 +41,10 @@ func (f FlowControl) Start(ctx context.Context, client client.Client) error {
 	if err := f.apply(ctx, client); err != nil {
 		return err
 	}
-	return f.tell(ctx, client)
+	return f.writeConditions(ctx, client)
 }
 
-// restore writes the default objects of some names.
+// restore creates or updates the default objects that which selects by name.
 func (f FlowControl) restore(ctx context.Context, client client.Client, which func(name string) bool) error {
 	config := flowcontrol.Default(f.Names)
 	for _, l := range config.Levels {
@@ -64,8 +64,7 @@ func (f FlowControl) restore(ctx context.Context, client client.Client, which fu
 	return nil
 }
 
-// write makes an object as it is by default. One that is there is changed if its
-// annotation lets it, or if it has to be so.
+// write creates a default object. An existing object is updated if it is mandatory or its annotation allows it.
 func (f FlowControl) write(ctx context.Context, client client.Client, r meta.GroupResource, o *meta.Object) error {
 	key := f.Names.Wire(wellknown.FlowAutoupdate)
 	old, err := client.Get(ctx, r, meta.Key{Name: o.Name()})
@@ -77,7 +76,7 @@ func (f FlowControl) write(ctx context.Context, client client.Client, r meta.Gro
 		_, err = client.Update(ctx, r, meta.Key{Name: o.Name()}, "", func(old *meta.Object) error {
 			spec := meta.Clone(o.Map("spec")).(map[string]any)
 			switch {
-			case o.Name() == "exempt" && old.Map("spec", "exempt") != nil: // the one part that is the operator's
+			case o.Name() == "exempt" && old.Map("spec", "exempt") != nil: // this part belongs to the operator
 				spec["exempt"] = meta.Clone(old.Map("spec", "exempt"))
 			case !mandatory(o.Name()) && !autoupdate(old, key):
 				return nil
@@ -92,14 +91,15 @@ func (f FlowControl) write(ctx context.Context, client client.Client, r meta.Gro
 	return nil
 }
 
-// autoupdate reports whether the server may change the spec of an object: its annotation says
-// so, or, if that is no boolean, nobody has changed the spec yet.
+// autoupdate reports whether the server may update the spec of an object: the value of its annotation, or, if that is
+// not a boolean, whether the spec has never been changed.
 func autoupdate(o *meta.Object, annotation string) bool {
 	update, err := strconv.ParseBool(o.Annotation(annotation))
 	return update || err != nil && o.Generation() == 1
 }
 
-// apply makes a configuration of all objects.
+// apply applies the configuration that the objects define. Mandatory levels and schemas without an object have their
+// default.
 func (f FlowControl) apply(ctx context.Context, client client.Client) error {
 	levels, err := client.List(ctx, f.levels(), "")
 	if err != nil {
@@ -111,19 +111,19 @@ func (f FlowControl) apply(ctx context.Context, client client.Client) error {
 	}
 	var config flowcontrol.Config
 	byDefault := flowcontrol.Default(f.Names)
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	for _, o := range levels {
-		there[o.Name()] = true
+		exists[o.Name()] = true
 		config.Levels = append(config.Levels, level(o))
 	}
 	for _, l := range byDefault.Levels {
-		if mandatory(l.Name) && !there[l.Name] {
-			there[l.Name] = true
+		if mandatory(l.Name) && !exists[l.Name] {
+			exists[l.Name] = true
 			config.Levels = append(config.Levels, l)
 		}
 	}
 	for _, o := range schemas {
-		if s := schema(o); there[s.Level] {
+		if s := schema(o); exists[s.Level] {
 			config.Schemas = append(config.Schemas, s)
 		}
 	}
@@ -135,8 +135,8 @@ func (f FlowControl) apply(ctx context.Context, client client.Client) error {
 	return f.Apply(config)
 }
 
-// Controller applies the objects when they change, makes those anew that have to be
-// there, and tells of schemas whether their level is.
+// Controller returns the controller that applies the objects when they change, restores the mandatory objects, and
+// writes into the condition of each schema whether its level exists.
 func (f FlowControl) Controller() client.Controller {
 	const shares = "shares"
 	return client.Controller{
@@ -149,13 +149,13 @@ func (f FlowControl) Controller() client.Controller {
 			if err := f.restore(ctx, client, mandatory); err != nil {
 				return 0, err
 			}
-			return 0, f.tell(ctx, client)
+			return 0, f.writeConditions(ctx, client)
 		},
 	}
 }
 
-// tell writes the condition of each schema that has another one.
-func (f FlowControl) tell(ctx context.Context, client client.Client) error {
+// writeConditions writes the condition Dangling of each schema if it has changed.
+func (f FlowControl) writeConditions(ctx context.Context, client client.Client) error {
 	schemas, err := client.List(ctx, f.schemas(), "")
 	if err != nil {
 		return err

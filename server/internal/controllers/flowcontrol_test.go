@@ -8,9 +8,9 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// TestAutoupdateIsABoolean: the annotation is read as every boolean is; without one the server
-// updates what nobody has changed.
-func TestAutoupdateIsABoolean(t *testing.T) {
+// TestAutoupdateAnnotation: the annotation is parsed as a boolean. If it is not a boolean, the server updates objects
+// whose spec was never changed.
+func TestAutoupdateAnnotation(t *testing.T) {
 	const key = "apf.kubernetes.io/autoupdate-spec"
 	for value, want := range map[string][2]bool{ // by generation: 1, 2
 		"true": {true, true}, "True": {true, true}, "1": {true, true}, "t": {true, true},

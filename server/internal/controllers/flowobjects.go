@@ -9,21 +9,21 @@ import (
 	"orch.io/controlplane/server/flowcontrol"
 )
 
-// Bounds of what a level gets, whatever its object asks for. The queues of a level
-// cost memory, and a hand is dealt from a hash of so many bits.
+// Limits of a level, whatever its object requests. The queues of a level use memory, and the hash from which a hand
+// is dealt has maxHandBits bits.
 const (
-	mostShares   = 1 << 20
-	mostQueues   = 10_000
-	mostWaiting  = 10_000
-	mostHandBits = 60
+	maxShares   = 1 << 20
+	maxQueues   = 10_000
+	maxWaiting  = 10_000
+	maxHandBits = 60
 )
 
 var distinguishers = map[flowcontrol.Distinguisher]string{flowcontrol.ByUser: "ByUser", flowcontrol.ByNamespace: "ByNamespace"}
 
-// words is a list of texts as trees hold it.
-func words(list []string) []any { return meta.StringList(list) }
+// stringList returns a list of strings in the representation of object trees.
+func stringList(list []string) []any { return meta.StringList(list) }
 
-// levelObject makes the object of a level.
+// levelObject returns the PriorityLevelConfiguration of a level.
 func levelObject(p names.Profile, l flowcontrol.PriorityLevel) *meta.Object {
 	spec := map[string]any{"type": "Exempt", "exempt": map[string]any{"nominalConcurrencyShares": int64(0), "lendablePercent": int64(0)}}
 	if !l.Exempt {
@@ -42,7 +42,7 @@ func levelObject(p names.Profile, l flowcontrol.PriorityLevel) *meta.Object {
 	return flowObject(p, "PriorityLevelConfiguration", l.Name, spec)
 }
 
-// schemaObject makes the object of a schema.
+// schemaObject returns the FlowSchema of a schema.
 func schemaObject(p names.Profile, s flowcontrol.FlowSchema) *meta.Object {
 	spec := map[string]any{"priorityLevelConfiguration": map[string]any{"name": s.Level}, "matchingPrecedence": int64(s.Precedence)}
 	if s.Distinguisher != flowcontrol.None {
@@ -53,14 +53,14 @@ func schemaObject(p names.Profile, s flowcontrol.FlowSchema) *meta.Object {
 		rule := map[string]any{"subjects": subjectTrees(r.Subjects)}
 		var resources, paths []any
 		for _, rr := range r.Resources {
-			tree := map[string]any{"verbs": words(rr.Verbs), "apiGroups": words(rr.Groups), "resources": words(rr.Resources), "namespaces": words(rr.Namespaces)}
+			tree := map[string]any{"verbs": stringList(rr.Verbs), "apiGroups": stringList(rr.Groups), "resources": stringList(rr.Resources), "namespaces": stringList(rr.Namespaces)}
 			if rr.Cluster {
 				tree["clusterScope"] = true
 			}
 			resources = append(resources, tree)
 		}
 		for _, pr := range r.Paths {
-			paths = append(paths, map[string]any{"verbs": words(pr.Verbs), "nonResourceURLs": words(pr.Paths)})
+			paths = append(paths, map[string]any{"verbs": stringList(pr.Verbs), "nonResourceURLs": stringList(pr.Paths)})
 		}
 		if resources != nil {
 			rule["resourceRules"] = resources
@@ -96,12 +96,12 @@ func flowObject(p names.Profile, kind, name string, spec map[string]any) *meta.O
 	return o
 }
 
-// level is what the object of a level says, within the bounds.
+// level returns the level of a PriorityLevelConfiguration, within the limits.
 func level(o *meta.Object) flowcontrol.PriorityLevel {
 	at := func(path ...string) int { return int(o.Int(append([]string{"spec", "limited"}, path...)...)) }
 	l := flowcontrol.PriorityLevel{
 		Name: o.Name(), UID: o.UID(), Exempt: o.String("spec", "type") == "Exempt",
-		Shares: min(at("nominalConcurrencyShares"), mostShares), Lendable: at("lendablePercent"),
+		Shares: min(at("nominalConcurrencyShares"), maxShares), Lendable: at("lendablePercent"),
 	}
 	if v, ok := o.Get("spec", "limited", "borrowingLimitPercent"); ok && v != nil {
 		percent := at("borrowingLimitPercent")
@@ -109,14 +109,14 @@ func level(o *meta.Object) flowcontrol.PriorityLevel {
 	}
 	if o.String("spec", "limited", "limitResponse", "type") == "Queue" {
 		of := func(field string) int { return at("limitResponse", "queuing", field) }
-		q := &flowcontrol.Queuing{Queues: min(of("queues"), mostQueues), HandSize: of("handSize"), QueueLength: min(of("queueLengthLimit"), mostWaiting)}
-		q.HandSize = max(1, min(q.HandSize, q.Queues, mostHandBits/max(1, bits.Len(uint(q.Queues-1)))))
+		q := &flowcontrol.Queuing{Queues: min(of("queues"), maxQueues), HandSize: of("handSize"), QueueLength: min(of("queueLengthLimit"), maxWaiting)}
+		q.HandSize = max(1, min(q.HandSize, q.Queues, maxHandBits/max(1, bits.Len(uint(q.Queues-1)))))
 		l.Queuing = q
 	}
 	return l
 }
 
-// schema is what the object of a schema says.
+// schema returns the schema of a FlowSchema.
 func schema(o *meta.Object) flowcontrol.FlowSchema {
 	s := flowcontrol.FlowSchema{
 		Name: o.Name(), UID: o.UID(), Precedence: int(o.Int("spec", "matchingPrecedence")), Level: o.String("spec", "priorityLevelConfiguration", "name"),

@@ -15,26 +15,24 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// danglingGrace is how long an object keeps an owner that this server has never
-// seen: it may come with a restored backup, object by object.
+// danglingGrace is how long an object with an owner that this server has never seen is kept. The owner may still
+// come, for example from a backup that is being restored object by object.
 const danglingGrace = 3 * time.Second
 
-// Look reads from the store itself which uid the object with a key has, "" if
-// there is none. An object that is there but cannot be read is an error.
+// Look reads the uid of an object from the store, not from a cache. It returns "" if the object does not exist, and
+// an error if it cannot be read.
 type Look func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid string, err error)
 
-// Garbage deletes objects whose owners are gone, and carries out the
-// propagation policies Foreground and Orphan. Its keys are uids. What is to be
-// done about one is decided by the graph alone, at one look; the writes come
-// after it, and hold only if the objects are as they were then.
+// Garbage returns the controller that deletes objects whose owners are gone, and implements the propagation policies
+// Foreground and Orphan. Its keys are uids. It decides what to do with an object from one consistent state of the
+// graph. The writes follow, with the uid and version in that state as preconditions.
 //
-// An owner reference names an object in the namespace of the object that has it, or a
-// cluster-scoped one. An owner counts as absent only if its kind is served, or was when the
-// owner went, and look finds no object of its name and uid there. An event reports a
-// reference to an owner in another namespace. Whether an owner exists whose kind is not
-// served, or is served by another server, is unknown, so the objects that it owns stay. So
-// does a cluster-scoped object whose owner is of a namespaced kind. Every stored object is in
-// the graph before anything is decided, so a server that was started anew decides the same.
+// An owner reference names an object in the namespace of its dependent, or a cluster-scoped object. An owner counts
+// as absent only if its kind is served, or was served when the owner was deleted, and look does not find its name
+// with its uid. If an owner is in another namespace, an event reports the reference. If the kind of an owner is not
+// served, or is served by an extension server, it is unknown whether the owner exists, so its dependents are kept. A
+// cluster-scoped object whose owner has a namespaced kind is kept, too. Every stored object is in the graph before
+// the first decision, so a restarted server decides the same.
 func Garbage(p names.Profile, look Look, foreign func(meta.GroupVersion) bool) client.Controller {
 	g := &graph{
 		nodes: map[string]*node{}, waiting: map[string]bool{}, foreign: foreign,
@@ -45,7 +43,7 @@ func Garbage(p names.Profile, look Look, foreign func(meta.GroupVersion) bool) c
 		Name: "garbagecollector", Identity: true, Forget: g.forget, MapEvent: g.observe,
 		Reconcile: func(ctx context.Context, cl client.Client, uid string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
-			steps, again, err := g.consider(ctx, cl, look, uid)
+			steps, again, err := g.plan(ctx, cl, look, uid)
 			if err != nil {
 				return 0, err
 			}
@@ -59,29 +57,28 @@ func Garbage(p names.Profile, look Look, foreign func(meta.GroupVersion) bool) c
 	}
 }
 
-// step is one write that was decided on.
+// step is a write that was decided.
 type step func(ctx context.Context, cl client.Client) error
 
-// place is where an object is.
+// place is the resource and key of an object.
 type place struct {
 	resource meta.GroupResource
 	key      meta.Key
 }
 
-// known is what a decision rests on beside the graph: the types that are served,
-// and the uids that the store has where it was asked.
+// known is the information for a decision that is not in the graph: the served types, and uids that were read from
+// the store.
 type known struct {
 	now   time.Time
 	types []*registry.Type
 	uids  map[place]string
-	ask   []place       // where to look before deciding again
-	again time.Duration // when to look again, if not 0
+	ask   []place       // places to read before the next decision
+	again time.Duration // when to decide again; 0: after a change
 }
 
-// consider decides what is to be done about an object, and asks the store what
-// there is to know for that.
-func (g *graph) consider(ctx context.Context, cl client.Client, look Look, uid string) ([]step, time.Duration, error) {
-	g.await(uid)
+// plan decides what to do with an object. It reads uids from the store until the decision is complete.
+func (g *graph) plan(ctx context.Context, cl client.Client, look Look, uid string) ([]step, time.Duration, error) {
+	g.trackOwners(uid)
 	k := known{now: time.Now(), types: cl.Types(), uids: map[place]string{}}
 	for {
 		steps := g.decide(uid, &k)
@@ -99,7 +96,8 @@ func (g *graph) consider(ctx context.Context, cl client.Client, look Look, uid s
 	}
 }
 
-// decide says what is to be done about an object, as far as k tells.
+// decide returns the writes for an object. If it needs more uids from the store, it sets k.ask, and the result is to
+// be discarded.
 func (g *graph) decide(uid string, k *known) (steps []step) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -109,21 +107,21 @@ func (g *graph) decide(uid string, k *known) (steps []step) {
 		return nil
 	}
 	o := n.object
-	if g.standing(o, k).unresolved == 0 {
+	if g.classifyOwners(o, k).unresolved == 0 {
 		delete(g.waiting, uid)
 	}
 	switch o.phase {
 	case alive:
 		return g.collect(o, k)
-	case goingAlone:
+	case orphaning:
 		return g.orphan(o)
-	case goingBehind:
+	case foregroundDeletion:
 		return g.foreground(o, k)
 	}
 	return nil
 }
 
-// orphan takes o out of its dependents' owners, and then lets it go.
+// orphan removes o from the owners of its dependents, and then removes its finalizer.
 func (g *graph) orphan(o *object) (steps []step) {
 	for d := range g.dependents(o) {
 		steps = append(steps, disown(d, []string{o.uid}))
@@ -131,9 +129,9 @@ func (g *graph) orphan(o *object) (steps []step) {
 	return append(steps, release(o, meta.FinalizerOrphan))
 }
 
-// foreground deletes o's dependents, but those that others own too, and lets o
-// go when none is left that blocks it. Objects that wait for each other go
-// together. The last of those that block brings the controller back.
+// foreground deletes the dependents of o, except those with other owners that exist, and removes the finalizer of o
+// when no dependent blocks it. Objects that wait for each other in a cycle do not block each other. The deletion of
+// the last dependent that blocks triggers the controller again.
 func (g *graph) foreground(o *object, k *known) (steps []step) {
 	blocked := false
 	for d := range g.dependents(o) {
@@ -148,19 +146,19 @@ func (g *graph) foreground(o *object, k *known) (steps []step) {
 	return steps
 }
 
-// collect deletes o if none of its owners keeps it. If some do, those that do
-// not are dropped. As long as one is not known for certain, nothing is done.
+// collect deletes o if none of its owners keeps it. If some owners keep it, the references to the others are removed.
+// It does nothing as long as the state of an owner is unknown.
 func (g *graph) collect(o *object, k *known) []step {
-	s := g.standing(o, k)
+	s := g.classifyOwners(o, k)
 	var steps []step
 	if s.misplaced != nil {
-		steps = []step{complain(o, *s.misplaced)}
+		steps = []step{reportMisplaced(o, *s.misplaced)}
 	}
-	switch without := append(s.absent, s.behind...); {
+	switch dropped := append(s.absent, s.behind...); {
 	case s.unresolved > 0:
 		return steps
-	case s.keep > 0 && len(without) > 0:
-		return append(steps, disown(o, without))
+	case s.keep > 0 && len(dropped) > 0:
+		return append(steps, disown(o, dropped))
 	case s.keep > 0 || len(o.owners) == 0:
 		return steps
 	case len(s.behind) > 0 && g.hasDependents(o):
@@ -169,23 +167,25 @@ func (g *graph) collect(o *object, k *known) []step {
 	return append(steps, destroy(o, o.policy))
 }
 
-// standing sorts the owners of an object by what they mean for it.
-type standing struct {
-	keep       int                  // they keep it
-	unresolved int                  // nobody can tell, or not yet
-	absent     []string             // they are gone, or never were
-	behind     []string             // they go when it went
-	misplaced  *meta.OwnerReference // names an owner outside the object's namespace
+// owners classifies the owner references of an object.
+type owners struct {
+	keep       int                  // number of owners that keep the object
+	unresolved int                  // number of owners that may or may not exist
+	absent     []string             // uids of owners that do not exist
+	behind     []string             // uids of owners that are deleted after the object
+	misplaced  *meta.Owner // a reference to an owner in another namespace
 }
 
-func (g *graph) standing(o *object, k *known) (s standing) {
+// classifyOwners classifies the owners of an object. It adds the places that must be read from the store to k.ask.
+// The caller holds mu.
+func (g *graph) classifyOwners(o *object, k *known) (s owners) {
 	for _, r := range o.owners {
 		n := g.nodes[r.UID]
-		at := n.locate(o, r, k.types)
+		at := n.ownerLocation(o, r, k.types)
 		if n.object == nil && n.last == nil && g.foreign(meta.ParseAPIVersion(r.APIVersion)) {
-			at.unknown = true // whatever of the kind is kept here is not what callers see
+			at.unknown = true // objects of the kind in this store are not the objects that callers see
 		}
-		if at.misplaced || n.object != nil && !o.near(n.object) {
+		if at.misplaced || n.object != nil && !o.canBeOwnedBy(n.object) {
 			s.misplaced = &r
 		}
 		if at.unknown || at.misplaced {
@@ -197,19 +197,19 @@ func (g *graph) standing(o *object, k *known) (s standing) {
 			continue
 		}
 		if n.object != nil && n.object.place == at.place {
-			if n.object.phase == goingBehind {
+			if n.object.phase == foregroundDeletion {
 				s.behind = append(s.behind, r.UID)
 			} else {
 				s.keep++
 			}
 			continue
 		}
-		switch uid, asked := k.uids[at.place]; {
-		case !asked:
+		switch uid, wasRead := k.uids[at.place]; {
+		case !wasRead:
 			k.ask = append(k.ask, at.place)
 			s.unresolved++
 		case uid == r.UID:
-			s.keep++ // the graph is yet to hear of it
+			s.keep++ // its event has not arrived yet
 		case n.object == nil && n.last == nil && k.now.Sub(o.since) < danglingGrace:
 			k.again = danglingGrace
 			s.unresolved++
@@ -220,24 +220,23 @@ func (g *graph) standing(o *object, k *known) (s standing) {
 	return s
 }
 
-// location says where an owner is if it exists. At most one of the flags is set.
+// location is where an owner is, if it exists. At most one of the flags is set.
 type location struct {
 	place
 	unknown   bool // its kind is not served
 	nowhere   bool // no object can have its kind
-	misplaced bool // its kind is namespaced, but what it owns is cluster-scoped
+	misplaced bool // its kind is namespaced, but its dependent is cluster-scoped
 }
 
-// locate returns the location of the owner that o names by r: an owner is in the object's
-// namespace or in none. If the kind is not served, an owner that was seen to go is still
-// located where it was.
-func (n *node) locate(o *object, r meta.OwnerReference, types []*registry.Type) location {
+// ownerLocation returns the location of the owner that r, a reference of o, names. An owner is cluster-scoped or in
+// the namespace of o. If its kind is not served but its deletion was seen, the location is where it was.
+func (n *node) ownerLocation(o *object, r meta.Owner, types []*registry.Type) location {
 	gv := meta.ParseAPIVersion(r.APIVersion)
 	t, exists := typeOf(types, meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: r.Kind})
 	switch last := n.last; {
 	case t == nil && exists:
 		return location{nowhere: true}
-	case t == nil && last != nil && o.near(last) && last.resource.Group == gv.Group && last.key.Name == r.Name:
+	case t == nil && last != nil && o.canBeOwnedBy(last) && last.resource.Group == gv.Group && last.key.Name == r.Name:
 		return location{place: last.place}
 	case t == nil:
 		return location{unknown: true}
@@ -253,18 +252,18 @@ func (n *node) locate(o *object, r meta.OwnerReference, types []*registry.Type) 
 	return location{place: at}
 }
 
-// near reports whether an owner is where the object's owners are.
-func (o *object) near(owner *object) bool {
+// canBeOwnedBy reports whether an owner is cluster-scoped or in the namespace of the object.
+func (o *object) canBeOwnedBy(owner *object) bool {
 	return owner.key.Namespace == "" || owner.key.Namespace == o.key.Namespace
 }
 
-// listSuffix ends the kinds of lists.
+// listSuffix is the suffix of the kinds of lists.
 const listSuffix = "List"
 
-// typeOf returns the type that an owner reference names by its kind, or nil. As for the
-// field's garbage collector, the kind may be in lower case. The kind of a list counts as
-// served with its type, and the kind List with any type of the version, though no object
-// has either; exists reports whether the kind is one of these or the type's.
+// typeOf returns the type for the kind of an owner reference, or nil. As in the garbage collector of Kubernetes, the
+// kind may be in lower case. The kind of a list is found if its type is served, and the kind List if any type of the
+// version is, although no object has such a kind. exists reports whether the kind is one of these or the kind of the
+// type.
 func typeOf(types []*registry.Type, k meta.GroupVersionKind) (t *registry.Type, exists bool) {
 	version := meta.GroupVersion{Group: k.Group, Version: k.Version}
 	for _, next := range types {
@@ -283,8 +282,7 @@ func typeOf(types []*registry.Type, k meta.GroupVersionKind) (t *registry.Type, 
 	return t, exists
 }
 
-// destroy deletes o. On a conflict the newer object comes as a change, and this
-// again.
+// destroy deletes o. After a conflict, the event of the newer object triggers the controller again.
 func destroy(o *object, propagation string) step {
 	return func(ctx context.Context, cl client.Client) error {
 		return unlessGone(cl.Delete(ctx, o.resource, o.key, registry.DeleteOptions{
@@ -293,12 +291,12 @@ func destroy(o *object, propagation string) step {
 	}
 }
 
-// release takes a finalizer from o.
+// release removes a finalizer from o.
 func release(o *object, finalizer string) step {
 	return edit(o, func(obj *meta.Object) { obj.RemoveFinalizer(finalizer) })
 }
 
-// disown takes owners from o.
+// disown removes owner references from o.
 func disown(o *object, uids []string) step {
 	return edit(o, func(obj *meta.Object) {
 		rest := slices.DeleteFunc(slices.Clone(obj.List("metadata", "ownerReferences")), func(v any) bool {
@@ -314,7 +312,7 @@ func disown(o *object, uids []string) step {
 	})
 }
 
-// edit changes o unless it is gone, or another object has its name by now.
+// edit changes o, unless it was deleted or its name belongs to another object by now.
 func edit(o *object, change func(*meta.Object)) step {
 	return func(ctx context.Context, cl client.Client) error {
 		_, err := cl.Update(ctx, o.resource, o.key, "", func(obj *meta.Object) error {

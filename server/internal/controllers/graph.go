@@ -11,42 +11,42 @@ import (
 	"orch.io/controlplane/client"
 )
 
-// graph knows who owns whom.
+// graph records the owner references of all stored objects.
 type graph struct {
-	definitions meta.GroupResource           // their changes change which kinds are served
-	services    meta.GroupResource           // as do those of these
-	foreign     func(meta.GroupVersion) bool // whether another server serves a version
+	definitions meta.GroupResource           // resource of the definitions; a change may change the served kinds
+	services    meta.GroupResource           // resource of the APIServices; likewise
+	foreign     func(meta.GroupVersion) bool // reports whether an extension server serves a version
 
-	mu      sync.Mutex
+	mu      sync.Mutex       // guards the fields below, and all nodes and objects
 	nodes   map[string]*node // by uid
-	waiting map[string]bool  // the uids of objects with owners of kinds that may not be served
+	waiting map[string]bool  // uids of objects with owners of kinds that may not be served
 }
 
-// node is a uid that an object has, or that objects name as their owner's.
+// node is a uid that an object has, or that an owner reference names.
 type node struct {
-	object     *object // nil: no object has it
-	last       *object // the one that had it and was seen to go, or nil
-	dependents map[*object]bool
+	object     *object          // the object with the uid; nil: none
+	last       *object          // the deleted object that had the uid, if its deletion was seen
+	dependents map[*object]bool // objects with an owner reference to the uid
 }
 
-// object is what the graph keeps of an object, as of one version.
+// object is the state of an object that the graph keeps, at a version. It is immutable.
 type object struct {
 	place
 	uid, version string
-	owners       []meta.OwnerReference
+	owners       []meta.Owner
 	phase        phase
-	policy       string    // with which it is collected, see policyOf
-	since        time.Time // when this server first saw it, in any version
+	policy       string    // propagation policy for its deletion by the collector, see policyOf
+	since        time.Time // when this server first saw the object, in any version
 }
 
-// phase is how far the life of an object is.
+// phase is the phase of the life of an object.
 type phase int
 
 const (
-	alive       phase = iota
-	going             // it is being deleted; its dependents are not its concern
-	goingAlone        // it is being deleted; its dependents are to stay
-	goingBehind       // it is being deleted; its dependents go before it
+	alive              phase = iota
+	deleting                 // being deleted, without regard to its dependents
+	orphaning                // being deleted; its dependents are orphaned first
+	foregroundDeletion       // being deleted; its dependents are deleted first
 )
 
 func phaseOf(o *meta.Object) phase {
@@ -54,16 +54,15 @@ func phaseOf(o *meta.Object) phase {
 	case !o.Terminating():
 		return alive
 	case slices.Contains(finalizers, meta.FinalizerOrphan):
-		return goingAlone
+		return orphaning
 	case slices.Contains(finalizers, meta.FinalizerForeground):
-		return goingBehind
+		return foregroundDeletion
 	}
-	return going
+	return deleting
 }
 
-// policyOf returns the propagation policy that an object is collected with: what its
-// finalizers say already, and never what a delete that names none means for its kind,
-// which for some is to leave what the object owns.
+// policyOf returns the propagation policy with which the collector deletes an object: the policy of its finalizers,
+// or else Background. The default policy of its kind does not apply, because it may be Orphan.
 func policyOf(o *meta.Object) string {
 	switch finalizers := o.Finalizers(); {
 	case slices.Contains(finalizers, meta.FinalizerOrphan):
@@ -81,16 +80,15 @@ func (g *graph) forget() {
 	clear(g.waiting)
 }
 
-// await notes that an object may have owners of kinds that are not served, until
-// it is found that it has none: before it is looked which kinds are, so that no
-// change of them is missed.
-func (g *graph) await(uid string) {
+// trackOwners records that an object may have owners of kinds that are not served, until decide finds that it has
+// none. It must be called before the served kinds are read, so that no change of them is missed.
+func (g *graph) trackOwners(uid string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting[uid] = true
 }
 
-// observe records a change and returns the uids that it concerns.
+// observe records an event and returns the uids of the objects that it may affect.
 func (g *graph) observe(c client.Event) (due []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -106,8 +104,8 @@ func (g *graph) observe(c client.Event) (due []string) {
 	return due
 }
 
-// put records an object. Owners that it had need not wait for it any more,
-// those that it has may have to.
+// put records an object. It returns its owners, its previous owners, which may no longer have to wait for it, and the
+// object itself if the collector may have to act on it.
 func (g *graph) put(c client.Event) (due []string) {
 	o := &object{
 		place: place{c.Resource, c.Key}, uid: c.Object.UID(), version: c.Object.ResourceVersion(),
@@ -130,8 +128,8 @@ func (g *graph) put(c client.Event) (due []string) {
 	return due
 }
 
-// remove records that an object went. Its owners may have waited for it; its
-// dependents may have to follow.
+// remove records the deletion of an object. It returns its owners, which may have waited for it, and its dependents,
+// which may have to be deleted.
 func (g *graph) remove(uid string) (due []string) {
 	n := g.nodes[uid]
 	if n == nil || n.object == nil {
@@ -143,24 +141,24 @@ func (g *graph) remove(uid string) (due []string) {
 	for d := range n.dependents {
 		due = append(due, d.uid)
 	}
-	g.tidy(uid)
+	g.dropUnused(uid)
 	return due
 }
 
-// link makes an object one of an owner's dependents.
+// link adds an object to the dependents of an owner.
 func (g *graph) link(owner string, o *object) {
 	n := g.node(owner)
 	if n.dependents == nil {
-		n.dependents = map[*object]bool{} // most objects never have any
+		n.dependents = map[*object]bool{} // allocated late, because most objects have no dependents
 	}
 	n.dependents[o] = true
 }
 
-// unlink takes an object out of its owners' dependents and returns the owners.
+// unlink removes an object from the dependents of its owners and returns the owners.
 func (g *graph) unlink(o *object) (owners []string) {
 	for _, owner := range o.owners {
 		delete(g.node(owner.UID).dependents, o)
-		g.tidy(owner.UID)
+		g.dropUnused(owner.UID)
 		owners = append(owners, owner.UID)
 	}
 	return owners
@@ -175,19 +173,19 @@ func (g *graph) node(uid string) *node {
 	return n
 }
 
-// tidy forgets a uid that nothing has and nothing names.
-func (g *graph) tidy(uid string) {
+// dropUnused removes the node of a uid that no object has and no owner reference names.
+func (g *graph) dropUnused(uid string) {
 	if n := g.nodes[uid]; n != nil && n.object == nil && len(n.dependents) == 0 {
 		delete(g.nodes, uid)
 	}
 }
 
-// dependents are the objects that o owns: those in its namespace, and all if it
-// is in none. Others may name it, and have no say in how it goes.
+// dependents returns the objects that o owns: those in its namespace, or in any namespace if o is cluster-scoped.
+// Owner references from other namespaces are ignored.
 func (g *graph) dependents(o *object) iter.Seq[*object] {
 	return func(yield func(*object) bool) {
 		for d := range g.nodes[o.uid].dependents {
-			if d.near(o) && !yield(d) {
+			if d.canBeOwnedBy(o) && !yield(d) {
 				return
 			}
 		}
@@ -201,19 +199,19 @@ func (g *graph) hasDependents(o *object) bool {
 	return false
 }
 
-// blocks reports whether an object keeps its owner from going before it.
+// blocks reports whether an object delays the foreground deletion of an owner.
 func (o *object) blocks(owner string) bool {
-	return slices.ContainsFunc(o.owners, func(r meta.OwnerReference) bool { return r.UID == owner && r.BlockOwnerDeletion })
+	return slices.ContainsFunc(o.owners, func(r meta.Owner) bool { return r.UID == owner && r.BlockOwnerDeletion })
 }
 
-// waitsFor reports whether an object waits, directly or by way of others, for
-// the one with a uid to go before it.
+// waitsFor reports whether the foreground deletion of an object waits, directly or indirectly, for the object with a
+// uid.
 func (g *graph) waitsFor(o *object, uid string) bool {
 	seen := map[*object]bool{}
 	next := []*object{o}
 	for len(next) > 0 {
 		o, next = next[len(next)-1], next[:len(next)-1]
-		if o.phase != goingBehind || seen[o] {
+		if o.phase != foregroundDeletion || seen[o] {
 			continue
 		}
 		seen[o] = true

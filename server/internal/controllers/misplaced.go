@@ -12,20 +12,20 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// complain writes the event that says that o names an owner in a namespace that
-// is not its own: once for an object, as long as the event lives.
-func complain(o *object, owner meta.OwnerReference) step {
+// reportMisplaced creates the event for an object with an owner reference to another namespace. The event has a fixed
+// name, so an object has at most one such event at a time.
+func reportMisplaced(o *object, owner meta.Owner) step {
 	return func(ctx context.Context, cl client.Client) error {
 		_, err := cl.Create(ctx, events, misplacedEvent(o, owner, cl.Types()))
 		var refused *meta.Status
 		if errors.As(err, &refused) && refused.Code < 500 {
-			return nil // it is there already, or events are not kept here, or not any more
+			return nil // the event exists, or events are not served, or the namespace is being deleted
 		}
 		return err
 	}
 }
 
-func misplacedEvent(o *object, owner meta.OwnerReference, types []*registry.Type) *meta.Object {
+func misplacedEvent(o *object, owner meta.Owner, types []*registry.Type) *meta.Object {
 	involved := map[string]any{"name": o.key.Name, "uid": o.uid}
 	for _, t := range types {
 		if t.GroupResource() == o.resource {
@@ -33,7 +33,7 @@ func misplacedEvent(o *object, owner meta.OwnerReference, types []*registry.Type
 			involved["kind"], involved["apiVersion"] = t.Kind, kind.APIVersion()
 		}
 	}
-	namespace := "default" // of the events of objects in none
+	namespace := "default" // for the events of cluster-scoped objects
 	if o.key.Namespace != "" {
 		namespace = o.key.Namespace
 		involved["namespace"] = namespace

@@ -20,33 +20,34 @@ import (
 
 var namespaces = meta.GroupResource{Resource: "namespaces"}
 
-// Content is a client of all that namespaces hold: of types that are not served, too.
+// Content is a client for all objects in namespaces, including objects of types that are not served.
 type Content interface {
 	client.Client
 
-	// Unknown returns how many objects a namespace holds of types that the server does not
-	// have: another one may, over the same store, or this one had them once. Who they are
-	// held by nobody here knows, so that they are not deleted.
+	// Unknown returns the number of objects in a namespace for each resource that the server does not know. Another
+	// server over the same store may serve the resource, or this server had it once. They are not deleted, because
+	// their finalizers and owners may have a meaning that this server does not know.
 	Unknown(ctx context.Context, namespace string) (map[meta.GroupResource]int, error)
 }
 
-// Elsewhere returns the collections in namespaces that other servers keep. Each error is of
-// a version of which nobody can tell now what it has.
+// Elsewhere returns the namespaced collections of extension servers. unknown has an error for each version if its
+// resources are not known at present.
 type Elsewhere func() (list []Collection, unknown []error)
 
-// Collection is a resource whose objects another server keeps in namespaces.
+// Collection is a namespaced resource of an extension server.
 type Collection interface {
-	// Delete deletes the objects in a namespace that are not being deleted yet, or some of
-	// them if they are many.
+	// Delete deletes the objects in a namespace that are not being deleted yet. It may delete only a part of them if
+	// there are many.
 	Delete(ctx context.Context, namespace string) error
-	// Left returns what is in a namespace.
+	// Left returns the objects that remain in a namespace.
 	Left(ctx context.Context, namespace string) (Remaining, error)
 }
 
-// Namespaces empties namespaces that are being deleted, also of what other servers keep in
-// them, and lets them go when nothing is left. As long as nobody can tell what that is, they
-// stay. An object that was admitted before the deletion began may come after its namespace
-// went: that is deleted too, if it is kept here. Its keys are names of namespaces.
+// Namespaces returns the controller that deletes the objects in namespaces that are being deleted, including the
+// objects of extension servers, and removes the finalizer of the namespace when nothing is left. A namespace stays as
+// long as its content is not known. If a write was admitted before the deletion began, its object may be stored after
+// the namespace is gone. The controller deletes such an object, too, if it is in this store. Its keys are names of
+// namespaces.
 func Namespaces(p names.Profile, cl Content, elsewhere Elsewhere) client.Controller {
 	foreign := &foreign{elsewhere, make(chan struct{}, maxForeign)}
 	e, services := ending{}, meta.GroupResource{Group: p.Group(wellknown.GroupAggregation), Resource: "apiservices"}
@@ -54,8 +55,8 @@ func Namespaces(p names.Profile, cl Content, elsewhere Elsewhere) client.Control
 	return client.Controller{
 		Name: "namespace", Identity: true, Forget: func() { clear(e) },
 		MapEvent: func(c client.Event) []string {
-			if c.Resource == services { // what other servers have may be known now
-				return e.there()
+			if c.Resource == services { // the content of extension servers may be known now
+				return e.existing()
 			}
 			return e.observe(c)
 		},
@@ -66,44 +67,44 @@ func Namespaces(p names.Profile, cl Content, elsewhere Elsewhere) client.Control
 	}
 }
 
-// ending are the namespaces that end, with the time when each went: zero as
-// long as it is being deleted.
+// ending maps the names of namespaces that are being deleted to the zero time, and the names of deleted namespaces to
+// the time of the deletion. It is used only by MapEvent and Forget, which are not called concurrently.
 type ending map[string]time.Time
 
-// straggle is how long a namespace that went is remembered: longer than a write
-// can be on its way.
-const straggle = 10 * time.Minute
+// rememberDeleted is how long a deleted namespace is remembered. It is longer than any write can take.
+const rememberDeleted = 10 * time.Minute
 
-// unseenAgain is when a namespace is looked at again that waits for what no change tells of:
-// objects that cannot be read, and those of other servers.
-const unseenAgain = 10 * time.Second
+// pollInterval is the interval at which a namespace is reconciled if it waits for something without events:
+// unreadable objects, unknown types, or extension servers.
+const pollInterval = 10 * time.Second
 
-// foreign is what other servers keep in namespaces. They may be slow on purpose: places and
-// time for them are bounded, so that namespaces without anything of theirs go meanwhile.
+// foreign deletes the objects of extension servers. These servers may be slow on purpose, so the number of namespaces
+// and the time are limited, and namespaces without such objects are not delayed.
 type foreign struct {
 	elsewhere Elsewhere
-	places    chan struct{}
+	slots     chan struct{}
 }
 
 const (
-	maxForeign  = 4                // namespaces at a time
-	foreignTime = 30 * time.Second // for one of them, each time
+	maxForeign  = 4                // concurrent namespaces
+	foreignTime = 30 * time.Second // for a namespace, in each reconciliation
 )
 
-// there returns the namespaces that end and have not gone.
-func (e ending) there() (list []string) {
-	for name, went := range e {
-		if went.IsZero() {
+// existing returns the namespaces that are being deleted and still exist.
+func (e ending) existing() (list []string) {
+	for name, deleted := range e {
+		if deleted.IsZero() {
 			list = append(list, name)
 		}
 	}
 	return list
 }
 
+// observe records an event and returns the namespaces to reconcile.
 func (e ending) observe(c client.Event) []string {
 	if c.Resource != namespaces {
-		went, ends := e[c.Key.Namespace]
-		if came := c.Old == nil; ends && (went.IsZero() || came) {
+		deleted, deleting := e[c.Key.Namespace]
+		if created := c.Old == nil; deleting && (deleted.IsZero() || created) {
 			return []string{c.Key.Namespace}
 		}
 		return nil
@@ -112,12 +113,12 @@ func (e ending) observe(c client.Event) []string {
 	switch {
 	case c.Object == nil:
 		now := time.Now()
-		maps.DeleteFunc(e, func(_ string, went time.Time) bool { return !went.IsZero() && now.Sub(went) > straggle })
+		maps.DeleteFunc(e, func(_ string, deleted time.Time) bool { return !deleted.IsZero() && now.Sub(deleted) > rememberDeleted })
 		e[name] = now
 	case c.Object.Terminating():
 		e[name] = time.Time{}
 		if old := c.Old; old != nil && old.UID() == c.Object.UID() && old.Terminating() && meta.Equal(old.Map("spec"), c.Object.Map("spec")) {
-			return nil // what this controller tells in the status is no reason to look again
+			return nil // only the status changed, which this controller writes itself
 		}
 	default:
 		delete(e, name)
@@ -126,50 +127,50 @@ func (e ending) observe(c client.Event) []string {
 	return []string{name}
 }
 
-// content is what is left in a namespace, with what went wrong.
+// content is the remaining content of a namespace, with the errors of its deletion.
 type content struct {
 	left    []Remaining
-	failed  []error // for each type that could not be seen to
-	unknown []error // for each version of which nobody can tell what it has
-	foreign int     // of left, how many are of other servers
-	waits   bool    // for a place at other servers
+	failed  []error // errors of types and collections
+	unknown []error // an error for each version without known resources
+	foreign int     // number of entries in left that are of extension servers
+	noSlot  bool    // the extension servers were not asked, because all slots are in use
 }
 
-// emptyNamespace deletes what is in a namespace that ends, and lets it go if
-// nothing is left. Objects whose finalizers hold them bring the controller back when
-// they go; that one went that cannot be read, is of a type that is not known, or is another
-// server's, is no change, so there it looks again. What cannot be deleted is in the way of nothing but the namespace, unless
-// it is a pod.
+// emptyNamespace deletes the content of a namespace that is being deleted or was deleted, and removes the finalizer
+// of the namespace if nothing is left. The deletion of an object with finalizers triggers the controller again. There
+// is no event when an unreadable object, an object of an unknown type, or an object of an extension server is
+// deleted; then emptyNamespace returns pollInterval. An object that cannot be deleted delays only its namespace,
+// unless it is a pod.
 func emptyNamespace(ctx context.Context, cl Content, f *foreign, name, finalizer string) (again time.Duration, err error) {
-	there, ends, err := namespaceState(ctx, cl, name)
-	if err != nil || !ends {
+	exists, deleting, err := namespaceState(ctx, cl, name)
+	if err != nil || !deleting {
 		return 0, err
 	}
 	var c content
 	var others []Collection
-	if there {
+	if exists {
 		others, c.unknown = f.elsewhere()
 	}
 	if c.deleteTypes(ctx, cl, name) && len(others) > 0 {
 		select {
-		case f.places <- struct{}{}:
+		case f.slots <- struct{}{}:
 			c.deleteOthers(ctx, cl, others, name)
-			<-f.places
+			<-f.slots
 		default:
-			c.waits = true
+			c.noSlot = true
 		}
 	}
-	if c.waits || len(c.unknown) > 0 || c.foreign > 0 || slices.ContainsFunc(c.left, func(l Remaining) bool { return l.Unreadable != nil || l.Unknown }) {
-		again = unseenAgain
+	if c.noSlot || len(c.unknown) > 0 || c.foreign > 0 || slices.ContainsFunc(c.left, func(l Remaining) bool { return l.Unreadable != nil || l.Unknown }) {
+		again = pollInterval
 	}
 	switch {
-	case !there:
+	case !exists:
 		return again, errors.Join(c.failed...)
-	case c.waits || len(c.left) > 0 || len(c.failed) > 0 || len(c.unknown) > 0:
-		return again, errors.Join(append(c.failed, c.tell(ctx, cl, name))...)
+	case c.noSlot || len(c.left) > 0 || len(c.failed) > 0 || len(c.unknown) > 0:
+		return again, errors.Join(append(c.failed, c.writeStatus(ctx, cl, name))...)
 	}
 	_, err = cl.Update(ctx, namespaces, meta.Key{Name: name}, "finalize", func(ns *meta.Object) error {
-		if ns.Terminating() { // and not another of the name
+		if ns.Terminating() { // not a new namespace of that name
 			rest := slices.DeleteFunc(slices.Clone(ns.List("spec", "finalizers")), func(f any) bool { return f == finalizer })
 			ns.Set(rest, "spec", "finalizers")
 		}
@@ -178,9 +179,8 @@ func emptyNamespace(ctx context.Context, cl Content, f *foreign, name, finalizer
 	return 0, unlessGone(err)
 }
 
-// namespaceState tells whether a namespace is there, and whether what is in it
-// has to go.
-func namespaceState(ctx context.Context, cl client.Client, name string) (there, ends bool, err error) {
+// namespaceState reports whether a namespace exists, and whether its content must be deleted.
+func namespaceState(ctx context.Context, cl client.Client, name string) (exists, deleting bool, err error) {
 	ns, err := cl.Get(ctx, namespaces, meta.Key{Name: name})
 	switch {
 	case meta.IsNotFound(err):
@@ -191,9 +191,9 @@ func namespaceState(ctx context.Context, cl client.Client, name string) (there, 
 	return true, ns.Terminating(), nil
 }
 
-// deleteTypes deletes the objects in a namespace. Pods go first, and as long as one is
-// left nothing else is touched, which the result tells: what they run with, such as the
-// policies that say who may reach them, has to outlive them.
+// deleteTypes deletes the objects in a namespace that are in this store. Pods are deleted first. As long as a pod is
+// left, deleteTypes deletes nothing else and returns false: the objects that pods depend on, such as network
+// policies, must outlive them.
 func (c *content) deleteTypes(ctx context.Context, cl Content, name string) (podless bool) {
 	types := slices.Clone(cl.Types())
 	if i := slices.IndexFunc(types, func(t *registry.Type) bool { return t.GroupResource() == pods }); i > 0 {
@@ -216,7 +216,7 @@ func (c *content) deleteTypes(ctx context.Context, cl Content, name string) (pod
 	}
 	unknown, err := cl.Unknown(ctx, name)
 	if err != nil {
-		c.failed = append(c.failed, fmt.Errorf("looking for what else is in %s: %w", name, err))
+		c.failed = append(c.failed, fmt.Errorf("looking for objects of unknown types in %s: %w", name, err))
 	}
 	for r, n := range unknown {
 		c.left = append(c.left, Remaining{Resource: r, Objects: n, Unknown: true})
@@ -225,21 +225,22 @@ func (c *content) deleteTypes(ctx context.Context, cl Content, name string) (pod
 	return true
 }
 
-// deleteOthers deletes what other servers keep in a namespace. A namespace of the same name
-// may have come meanwhile, whose objects they cannot tell from those.
+// deleteOthers deletes the objects of extension servers in a namespace. Before each collection it checks that the
+// namespace is still being deleted, because extension servers cannot distinguish the objects of a new namespace of
+// the same name.
 func (c *content) deleteOthers(ctx context.Context, cl client.Client, all []Collection, name string) {
 	ctx, cancel := context.WithTimeout(ctx, foreignTime)
 	defer cancel()
 	for _, of := range all {
-		there, ends, err := namespaceState(ctx, cl, name)
-		if err == nil && !(there && ends) {
+		exists, deleting, err := namespaceState(ctx, cl, name)
+		if err == nil && !(exists && deleting) {
 			return
 		}
 		if err == nil {
 			err = of.Delete(ctx, name)
 		}
 		if ctx.Err() != nil {
-			c.failed = append(c.failed, fmt.Errorf("other servers take too long to empty %s: %w", name, cmp.Or(err, ctx.Err())))
+			c.failed = append(c.failed, fmt.Errorf("extension servers did not delete their objects in %s in time: %w", name, cmp.Or(err, ctx.Err())))
 			return
 		}
 		var left Remaining
@@ -255,16 +256,16 @@ func (c *content) deleteOthers(ctx context.Context, cl client.Client, all []Coll
 	}
 }
 
-// Remaining is what of one type waits for its finalizers, or cannot be read.
+// Remaining counts the objects of a resource that wait for their finalizers or cannot be read.
 type Remaining struct {
 	Resource   meta.GroupResource
 	Objects    int
-	Unknown    bool                    // the server does not have the type
-	Finalizers map[string]int          // how many objects each holds
-	Unreadable *client.UnreadableError // nil: all can be read
+	Unknown    bool                    // the server does not know the resource
+	Finalizers map[string]int          // number of objects by finalizer
+	Unreadable *client.UnreadableError // the unreadable objects; nil: none
 }
 
-// list returns the objects that can be read, and counts all into what remains.
+// list returns the objects that can be read, and sets the number of all objects.
 func (left *Remaining) list(ctx context.Context, cl client.Client, namespace string) ([]*meta.Object, error) {
 	objects, err := cl.List(ctx, left.Resource, namespace)
 	left.Objects, left.Unreadable = len(objects), nil
@@ -275,10 +276,10 @@ func (left *Remaining) list(ctx context.Context, cl client.Client, namespace str
 	return objects, err
 }
 
-// DeleteAll deletes the objects of a type, in a namespace that ends or (with an
-// empty name) everywhere, and returns what stays. An object that cannot be read
-// is one of these, for nobody knows who holds it: whoever may has to delete it. The
-// error is the first one; it keeps no other object from being deleted.
+// DeleteAll deletes the objects of a type, in a namespace that is being deleted or, if namespace is empty,
+// everywhere, and returns the objects that remain. Unreadable objects remain, because their finalizers and owners are
+// unknown; an administrator must delete them. The error is the first one. It does not keep other objects from being
+// deleted.
 func DeleteAll(ctx context.Context, cl client.Client, t *registry.Type, namespace string) (Remaining, error) {
 	left := Remaining{Resource: t.GroupResource(), Finalizers: map[string]int{}}
 	objects, err := left.list(ctx, cl, namespace)
@@ -286,9 +287,9 @@ func DeleteAll(ctx context.Context, cl client.Client, t *registry.Type, namespac
 		return left, err
 	}
 	if namespace != "" {
-		// A namespace of the same name may have come meanwhile; what was
-		// listed before it is seen to end is not of that one.
-		if _, ends, err := namespaceState(ctx, cl, namespace); err != nil || !ends {
+		// A new namespace of the same name may exist by now. If the namespace is seen to be deleted after the list,
+		// the listed objects are not in the new one.
+		if _, deleting, err := namespaceState(ctx, cl, namespace); err != nil || !deleting {
 			return Remaining{Resource: left.Resource}, err
 		}
 	}
@@ -317,8 +318,8 @@ func DeleteAll(ctx context.Context, cl client.Client, t *registry.Type, namespac
 	return left, failed
 }
 
-// tell writes into the namespace's status what it waits for, and what went wrong.
-func (c *content) tell(ctx context.Context, cl client.Client, name string) error {
+// writeStatus writes the remaining content and the errors into the conditions of the namespace.
+func (c *content) writeStatus(ctx context.Context, cl client.Client, name string) error {
 	var content, holders, faults []string
 	for _, err := range c.failed {
 		faults = append(faults, err.Error())
@@ -328,7 +329,7 @@ func (c *content) tell(ctx context.Context, cl client.Client, name string) error
 			faults = append(faults, l.Unreadable.Error())
 		}
 		if l.Unknown {
-			faults = append(faults, fmt.Sprintf("%s: the store holds objects of a kind that this server does not have; they go once a server has it", l.Resource))
+			faults = append(faults, fmt.Sprintf("%s: the store has objects of a kind that this server does not know; they are deleted when a server knows it", l.Resource))
 		}
 		content = append(content, fmt.Sprintf("%s has %d resource instances", l.Resource, l.Objects))
 		for f, n := range l.Finalizers {
@@ -337,16 +338,16 @@ func (c *content) tell(ctx context.Context, cl client.Client, name string) error
 	}
 	slices.Sort(holders)
 	_, err := cl.Update(ctx, namespaces, meta.Key{Name: name}, "status", func(ns *meta.Object) error {
-		told(ns, "NamespaceDeletionDiscoveryFailure", len(c.unknown) > 0,
+		setCondition(ns, "NamespaceDeletionDiscoveryFailure", len(c.unknown) > 0,
 			"DiscoveryFailed", fmt.Sprintf("Discovery failed for some groups, %d failing: %v", len(c.unknown), errors.Join(c.unknown...)),
 			"ResourcesDiscovered", "All resources successfully discovered")
-		told(ns, "NamespaceDeletionContentFailure", len(faults) > 0,
+		setCondition(ns, "NamespaceDeletionContentFailure", len(faults) > 0,
 			"ContentDeletionFailed", fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(faults), strings.Join(faults, ", ")),
 			"ContentDeleted", "All content successfully deleted, may be waiting on finalization")
-		told(ns, "NamespaceContentRemaining", len(content) > 0,
+		setCondition(ns, "NamespaceContentRemaining", len(content) > 0,
 			"SomeResourcesRemain", fmt.Sprintf("Some resources are remaining: %v", content),
 			"ContentRemoved", "All content successfully removed")
-		told(ns, "NamespaceFinalizersRemaining", len(holders) > 0,
+		setCondition(ns, "NamespaceFinalizersRemaining", len(holders) > 0,
 			"SomeFinalizersRemain", fmt.Sprintf("Some content in the namespace has finalizers remaining: %v", holders),
 			"ContentHasNoFinalizers", "All content-preserving finalizers finished")
 		return nil
@@ -354,11 +355,12 @@ func (c *content) tell(ctx context.Context, cl client.Client, name string) error
 	return unlessGone(err)
 }
 
-// told sets a condition to whether something is amiss, and why or why not.
-func told(ns *meta.Object, condition string, amiss bool, reason, message, otherwise, instead string) {
+// setCondition sets a condition to True with a reason and message if failing is set, and otherwise to False with the
+// other reason and message.
+func setCondition(ns *meta.Object, condition string, failing bool, reason, message, okReason, okMessage string) {
 	status := "True"
-	if !amiss {
-		status, reason, message = "False", otherwise, instead
+	if !failing {
+		status, reason, message = "False", okReason, okMessage
 	}
 	ns.SetCondition(condition, status, reason, message)
 }

@@ -13,25 +13,25 @@ import (
 	"orch.io/controlplane/internal/testclient"
 )
 
-// slow is a collection of a server that does not answer.
-type slow struct{ asked chan string }
+// slow is a collection of an extension server that does not respond.
+type slow struct{ requests chan string }
 
 func (s slow) Delete(ctx context.Context, namespace string) error {
-	s.asked <- namespace
+	s.requests <- namespace
 	<-ctx.Done()
 	return ctx.Err()
 }
 
 func (s slow) Left(context.Context, string) (Remaining, error) { return Remaining{}, nil }
 
-// all is a client of a server that has all types of which there are objects.
+// all is a client of a server that knows all types.
 type all struct{ client.Client }
 
 func (all) Unknown(context.Context, string) (map[meta.GroupResource]int, error) { return nil, nil }
 
-// TestSlowServersHoldFewNamespaces: a server that does not answer holds no more of those who
-// empty namespaces than it may; the others come back later, and their namespaces stay.
-func TestSlowServersHoldFewNamespaces(t *testing.T) {
+// TestSlowExtensionServersAreLimited: an extension server that does not respond takes at most maxForeign workers. The
+// other namespaces are reconciled later and are not deleted.
+func TestSlowExtensionServersAreLimited(t *testing.T) {
 	s := slow{make(chan string)}
 	cl := &testclient.Client{}
 	c := Namespaces(names.Kubernetes, all{cl}, func() ([]Collection, []error) { return []Collection{s}, nil })
@@ -46,11 +46,11 @@ func TestSlowServersHoldFewNamespaces(t *testing.T) {
 			_, err := c.Reconcile(ctx, cl, name)
 			ended <- err
 		}()
-		assert.Equal(t, name, <-s.asked)
+		assert.Equal(t, name, <-s.requests)
 	}
 	again, err := c.Reconcile(t.Context(), cl, "e")
 	require.NoError(t, err)
-	assert.Equal(t, unseenAgain, again)
+	assert.Equal(t, pollInterval, again)
 	cancel()
 	for range maxForeign {
 		assert.ErrorIs(t, <-ended, context.Canceled)

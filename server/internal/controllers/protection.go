@@ -19,15 +19,15 @@ var (
 	volumes = meta.GroupResource{Resource: "persistentvolumes"}
 )
 
-// ClaimProtection lets claims that are being deleted go when no pod uses them. Its keys
-// are "namespace/name" of claims. It follows pods through a client.
+// ClaimProtection returns the controller that removes the protection finalizer of PersistentVolumeClaims that are
+// being deleted and that no pod uses. Its keys are "namespace/name" of claims. It reads pods through c.
 func ClaimProtection(p names.Profile, c client.Client) client.Controller {
 	finalizer := p.Wire(wellknown.ClaimProtection)
 	used := client.NewIndex(c, []meta.GroupResource{pods}, func() claimUse { return claimUse{} }, claimUse.apply)
 	return client.Controller{
 		Name: "pvc-protection", Types: []meta.GroupResource{claims, pods},
 		MapEvent: func(e client.Event) (keys []string) {
-			if e.Resource == claims && held(e.Object, finalizer) {
+			if e.Resource == claims && heldBy(e.Object, finalizer) {
 				return []string{e.Key.String()}
 			}
 			if e.Resource == pods {
@@ -43,7 +43,7 @@ func ClaimProtection(p names.Profile, c client.Client) client.Controller {
 		Reconcile: func(ctx context.Context, cl client.Client, key string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			namespace, name, _ := strings.Cut(key, "/")
-			return 0, letGo(ctx, cl, claims, meta.Key{Namespace: namespace, Name: name}, finalizer, func(claim *meta.Object) (use bool, err error) {
+			return 0, removeFinalizer(ctx, cl, claims, meta.Key{Namespace: namespace, Name: name}, finalizer, func(claim *meta.Object) (use bool, err error) {
 				used.Read(func(u claimUse) { use = u.uses(claim) })
 				return use, nil
 			})
@@ -51,30 +51,30 @@ func ClaimProtection(p names.Profile, c client.Client) client.Controller {
 	}
 }
 
-// VolumeProtection lets volumes that are being deleted go when no claim is bound to
-// them. Its keys are names of volumes.
+// VolumeProtection returns the controller that removes the protection finalizer of PersistentVolumes that are being
+// deleted and not bound. Its keys are names of volumes.
 func VolumeProtection(p names.Profile) client.Controller {
 	finalizer := p.Wire(wellknown.VolumeProtection)
 	return client.Controller{
 		Name: "pv-protection", Types: []meta.GroupResource{volumes},
 		MapEvent: func(e client.Event) []string {
-			if !held(e.Object, finalizer) {
+			if !heldBy(e.Object, finalizer) {
 				return nil
 			}
 			return []string{e.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, cl client.Client, name string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
-			return 0, letGo(ctx, cl, volumes, meta.Key{Name: name}, finalizer, func(volume *meta.Object) (bool, error) {
+			return 0, removeFinalizer(ctx, cl, volumes, meta.Key{Name: name}, finalizer, func(volume *meta.Object) (bool, error) {
 				return volume.String("status", "phase") == "Bound", nil
 			})
 		},
 	}
 }
 
-// ClassProtection lets classes of volumes' attributes that are being deleted go when no
-// claim and no volume has them, or is to get them. Its keys are names of classes. Claims
-// and volumes are listed only for a class that is being deleted.
+// ClassProtection returns the controller that removes the protection finalizer of VolumeAttributesClasses that are
+// being deleted and that no claim and no volume has or will get. Its keys are names of classes. Claims and volumes
+// are listed only for a class that is being deleted.
 func ClassProtection(p names.Profile) client.Controller {
 	classes := meta.GroupResource{Group: p.Group(wellknown.GroupStorage), Resource: "volumeattributesclasses"}
 	finalizer := p.Wire(wellknown.ClassProtection)
@@ -85,17 +85,17 @@ func ClassProtection(p names.Profile) client.Controller {
 				now := classesOf(e.Object)
 				return slices.DeleteFunc(classesOf(e.Old), func(class string) bool { return slices.Contains(now, class) })
 			}
-			if !held(e.Object, finalizer) {
+			if !heldBy(e.Object, finalizer) {
 				return nil
 			}
 			return []string{e.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, cl client.Client, name string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
-			return 0, letGo(ctx, cl, classes, meta.Key{Name: name}, finalizer, func(*meta.Object) (bool, error) {
+			return 0, removeFinalizer(ctx, cl, classes, meta.Key{Name: name}, finalizer, func(*meta.Object) (bool, error) {
 				for _, r := range []meta.GroupResource{claims, volumes} {
 					list, err := cl.List(ctx, r, "")
-					if err != nil && !meta.IsNotFound(err) { // a kind that is not served
+					if err != nil && !meta.IsNotFound(err) { // NotFound: the kind is not served
 						return true, err
 					}
 					if slices.ContainsFunc(list, func(o *meta.Object) bool { return slices.Contains(classesOf(o), name) }) {
@@ -108,7 +108,7 @@ func ClassProtection(p names.Profile) client.Controller {
 	}
 }
 
-// classesOf returns the classes that a claim or volume has, asks for or is to get.
+// classesOf returns the classes that a claim or volume has, requests or will get.
 func classesOf(o *meta.Object) (classes []string) {
 	if o == nil {
 		return nil
@@ -124,22 +124,23 @@ func classesOf(o *meta.Object) (classes []string) {
 	return classes
 }
 
-// held reports whether an object is being deleted and a finalizer keeps it.
-func held(o *meta.Object, finalizer string) bool {
+// heldBy reports whether an object is being deleted and a finalizer keeps it.
+func heldBy(o *meta.Object, finalizer string) bool {
 	return o != nil && o.Terminating() && slices.Contains(o.Finalizers(), finalizer)
 }
 
-// letGo takes the finalizer off an object that is being deleted and is not used.
-func letGo(ctx context.Context, cl client.Client, r meta.GroupResource, key meta.Key, finalizer string, used func(*meta.Object) (bool, error)) error {
+// removeFinalizer removes a finalizer from an object that is being deleted and is not used. used is called for the
+// state that is written, too, because the object may have changed or have been replaced since it was read.
+func removeFinalizer(ctx context.Context, cl client.Client, r meta.GroupResource, key meta.Key, finalizer string, used func(*meta.Object) (bool, error)) error {
 	o, err := cl.Get(ctx, r, key)
-	if err != nil || !held(o, finalizer) {
+	if err != nil || !heldBy(o, finalizer) {
 		return unlessGone(err)
 	}
 	if use, err := used(o); use || err != nil {
 		return err
 	}
-	_, err = cl.Update(ctx, r, key, "", func(now *meta.Object) error { // it may have changed, or be another one
-		if !held(now, finalizer) {
+	_, err = cl.Update(ctx, r, key, "", func(now *meta.Object) error {
+		if !heldBy(now, finalizer) {
 			return nil
 		}
 		use, err := used(now)
@@ -151,8 +152,8 @@ func letGo(ctx context.Context, cl client.Client, r meta.GroupResource, key meta
 	return unlessGone(err)
 }
 
-// claimUse tells by claims the pods that use each, with the uid that the claim's owner
-// must have for that, or "".
+// claimUse maps each claim to the pods that use it. The value is the uid that an owner of the claim must have for
+// this use, or "".
 type claimUse map[meta.Key]map[meta.Key]string
 
 func (u claimUse) apply(e client.Event) {
@@ -172,16 +173,16 @@ func (u claimUse) apply(e client.Event) {
 
 func (u claimUse) uses(claim *meta.Object) bool {
 	for _, owner := range u[meta.Key{Namespace: claim.Namespace(), Name: claim.Name()}] {
-		if owner == "" || slices.ContainsFunc(claim.OwnerReferences(), func(r meta.OwnerReference) bool { return r.UID == owner }) {
+		if owner == "" || slices.ContainsFunc(claim.OwnerReferences(), func(r meta.Owner) bool { return r.UID == owner }) {
 			return true
 		}
 	}
 	return false
 }
 
-// claimsOf returns the claims that a pod uses, as in claimUse: as long as the pod is there
-// and has not ended for certain. A claim that is made for the pod's volume is used if the
-// pod owns it, and not by a pod of which nothing is left but its wait for the claim.
+// claimsOf returns the claims that a pod uses, with values as in claimUse. A claim is used until the pod is deleted
+// or certainly finished. A generic ephemeral claim is used only if the pod owns it, and only until the pod is
+// finished or its grace period is over, because then only the wait for the claim may keep the pod.
 func claimsOf(pod *meta.Object) map[meta.Key]string {
 	if pod == nil {
 		return nil
@@ -203,8 +204,8 @@ func claimsOf(pod *meta.Object) map[meta.Key]string {
 	return used
 }
 
-// mayRun reports whether a container of a pod is not said to have ended. The phase alone
-// does not tell: that of a pod on a lost node is what others take for granted.
+// mayRun reports whether a container of a pod may still run. The phase is not sufficient, because the phase of a pod
+// on a lost node is an assumption of other controllers.
 func mayRun(pod *meta.Object) bool {
 	for _, of := range []string{"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"} {
 		if slices.ContainsFunc(pod.Objects("status", of), func(s *meta.Object) bool { return s.Map("state", "terminated") == nil }) {

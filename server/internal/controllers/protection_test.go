@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// changing is a client of one object that changes after each Get.
+// changing is a client of an object that changes after each Get.
 type changing struct {
 	client.Client
 	object *meta.Object
@@ -35,9 +35,9 @@ func (c *changing) Update(_ context.Context, _ meta.GroupResource, _ meta.Key, _
 	return now, nil
 }
 
-// TestUseIsAskedOfWhatIsWritten: what is in use again, or is another object, when the
-// finalizer would go keeps it.
-func TestUseIsAskedOfWhatIsWritten(t *testing.T) {
+// TestFinalizerStaysIfObjectIsUsedWhenWritten: if an object is used again, or was replaced, when the finalizer is to
+// be removed, the finalizer stays.
+func TestFinalizerStaysIfObjectIsUsedWhenWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*meta.Object)
 		left   int

@@ -18,35 +18,33 @@ import (
 
 var services = meta.GroupResource{Resource: "services"}
 
-// ServiceNetworks keeps the networks that services get their addresses from: those that
-// the server has itself are there, all of them say that they are ready, and one that is
-// being deleted stays as long as a service has an address of it and of no other one. A
-// service that is written at the moment in which one goes may keep such an address: it
-// is still that service's alone.
+// ServiceNetworks maintains the ServiceCIDRs from which services get their addresses. It creates the networks of the
+// server, sets the condition Ready of all networks, and keeps a network that is being deleted as long as a service
+// has an address that no other network contains. A service that is written while a network is deleted may keep such
+// an address. The address still belongs to that service alone.
 type ServiceNetworks struct {
 	Names   names.Profile
-	Initial []*meta.Object // the server's own
+	Initial []*meta.Object // the networks of the server
 }
 
 func (n ServiceNetworks) networks() meta.GroupResource {
 	return meta.GroupResource{Group: n.Names.Group(wellknown.GroupNetworking), Resource: "servicecidrs"}
 }
 
-// Start makes the networks of the server. One that is there and cannot be read keeps
-// nobody from starting.
+// Start creates the networks of the server. An existing network that cannot be read is not an error.
 func (n ServiceNetworks) Start(ctx context.Context, c client.Client) error {
 	for _, o := range n.Initial {
 		var unreadable *client.UnreadableError
 		if err := n.reconcile(ctx, c, o.Name()); err != nil && !errors.As(err, &unreadable) {
-			return fmt.Errorf("making %s %s: %w", n.networks(), o.Name(), err)
+			return fmt.Errorf("creating %s %s: %w", n.networks(), o.Name(), err)
 		}
 	}
 	return nil
 }
 
-// Controller looks at networks that change, and at those that are being deleted when a
-// service or another network does. Its keys are names of networks. Services are listed
-// only for a network that is being deleted.
+// Controller returns the controller that reconciles networks that change, and networks that are being deleted when a
+// service or another network changes. Its keys are names of networks. Services are listed only for a network that is
+// being deleted.
 func (n ServiceNetworks) Controller() client.Controller {
 	leaving := map[string]bool{}
 	return client.Controller{
@@ -60,7 +58,7 @@ func (n ServiceNetworks) Controller() client.Controller {
 			}
 			delete(leaving, e.Key.Name)
 			keys := append(slices.Collect(maps.Keys(leaving)), e.Key.Name)
-			if held(e.Object, n.Names.Wire(wellknown.NetworkProtection)) {
+			if heldBy(e.Object, n.Names.Wire(wellknown.NetworkProtection)) {
 				leaving[e.Key.Name] = true
 			}
 			return keys
@@ -85,11 +83,11 @@ func (n ServiceNetworks) reconcile(ctx context.Context, client client.Client, na
 		return err
 	}
 	if o.Terminating() {
-		err := letGo(ctx, client, n.networks(), key, finalizer, func(o *meta.Object) (bool, error) { return n.used(ctx, client, o) })
+		err := removeFinalizer(ctx, client, n.networks(), key, finalizer, func(o *meta.Object) (bool, error) { return n.used(ctx, client, o) })
 		if err != nil {
 			return err
 		}
-		return n.tell(ctx, client, key)
+		return n.writeStatus(ctx, client, key)
 	}
 	_, err = client.Update(ctx, n.networks(), key, "", func(o *meta.Object) error {
 		if !o.Terminating() && !slices.Contains(o.Finalizers(), finalizer) {
@@ -100,11 +98,11 @@ func (n ServiceNetworks) reconcile(ctx context.Context, client client.Client, na
 	if err != nil {
 		return unlessGone(err)
 	}
-	return n.tell(ctx, client, key)
+	return n.writeStatus(ctx, client, key)
 }
 
-// restore creates the network name if it is missing and one of the server's initial networks. Otherwise it
-// returns nil. The server creates it, because the role of the controller does not permit that.
+// restore creates a network if it is missing and is one of the server's networks. Otherwise it returns nil. It acts
+// as the server, because the role of the controller does not allow creates.
 func (n ServiceNetworks) restore(ctx context.Context, client client.Client, name string) (*meta.Object, error) {
 	i := slices.IndexFunc(n.Initial, func(o *meta.Object) bool { return o.Name() == name })
 	if i < 0 {
@@ -113,27 +111,26 @@ func (n ServiceNetworks) restore(ctx context.Context, client client.Client, name
 	o := n.Initial[i].Clone()
 	o.SetFinalizers([]string{n.Names.Wire(wellknown.NetworkProtection)})
 	o, err := client.Create(actor.AsServer(ctx), n.networks(), o)
-	if meta.IsAlreadyExists(err) { // another server over the store was faster
+	if meta.IsAlreadyExists(err) { // another server has created it
 		return nil, nil
 	}
 	return o, err
 }
 
-// tell writes whether a network gives addresses into its status.
-func (n ServiceNetworks) tell(ctx context.Context, client client.Client, key meta.Key) error {
+// writeStatus sets the condition Ready of a network.
+func (n ServiceNetworks) writeStatus(ctx context.Context, client client.Client, key meta.Key) error {
 	_, err := client.Update(ctx, n.networks(), key, "status", func(o *meta.Object) error {
 		if o.Terminating() {
-			o.SetCondition("Ready", "False", "Terminating", "services have addresses of the network, and no other network has them")
+			o.SetCondition("Ready", "False", "Terminating", "services use addresses of the network that no other network contains")
 		} else {
-			o.SetCondition("Ready", "True", "", "services get addresses of the network")
+			o.SetCondition("Ready", "True", "", "addresses of the network are available to services")
 		}
 		return nil
 	})
 	return unlessGone(err)
 }
 
-// used reports whether a service has an address of a network that no network that stays
-// has, too.
+// used reports whether a service has an address that the network contains and no other network that stays contains.
 func (n ServiceNetworks) used(ctx context.Context, client client.Client, network *meta.Object) (bool, error) {
 	list, err := client.List(ctx, n.networks(), "")
 	if err != nil {

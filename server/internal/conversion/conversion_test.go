@@ -29,16 +29,17 @@ func lamp(version, name string) map[string]any {
 	}, "spec": map[string]any{"lit": true}}
 }
 
-func asked(n int) question {
-	q := question{review: review, uid: "u", desired: "example.com/v2"}
+// newRequest returns a request to convert n lamps.
+func newRequest(n int) request {
+	q := request{reviewVersion: review, uid: "u", desired: "example.com/v2"}
 	for i := range n {
 		q.objects = append(q.objects, meta.NewObject(lamp("v1", fmt.Sprint("l", i))))
 	}
 	return q
 }
 
-// answerTo is a good answer, changed.
-func answerTo(n int, change func(answer map[string]any, first *meta.Object)) []byte {
+// newResponse returns a valid response, after changes.
+func newResponse(n int, change func(answer map[string]any, first *meta.Object)) []byte {
 	var list []any
 	for i := range n {
 		list = append(list, lamp("v2", fmt.Sprint("l", i)))
@@ -53,8 +54,8 @@ func answerTo(n int, change func(answer map[string]any, first *meta.Object)) []b
 	return text
 }
 
-// TestLies: each lie of an answer is an error.
-func TestLies(t *testing.T) {
+// TestInvalidResponses checks the errors for responses that do not match the request.
+func TestInvalidResponses(t *testing.T) {
 	at := func(value any, path ...string) func(map[string]any, *meta.Object) {
 		return func(answer map[string]any, _ *meta.Object) { meta.NewObject(answer).Set(value, path...) }
 	}
@@ -63,7 +64,7 @@ func TestLies(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(map[string]any, *meta.Object)
-		sort   string
+		kind   string
 		want   string
 	}{
 		"other kind":        {at("AdmissionReview", "kind"), malformedFailure, "failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got apiextensions.k8s.io/v1, Kind=AdmissionReview"},
@@ -73,10 +74,10 @@ func TestLies(t *testing.T) {
 		"failure":           {at(map[string]any{"status": "Failure", "message": "why"}, "response", "result"), malformedFailure, "failed: why"},
 		"silent failure":    {at(map[string]any{}, "response", "result"), malformedFailure, "failed: response.result.status was '', not 'Success'"},
 		"none":              {at(nil, "response", "convertedObjects"), partialFailure, "returned 0 objects, expected 2"},
-		"no list":           {at("x", "response", "convertedObjects"), malformedFailure, "failed: response.convertedObjects is no list"},
+		"no list":           {at("x", "response", "convertedObjects"), malformedFailure, "failed: response.convertedObjects is not a list"},
 		"fewer":             {at([]any{lamp("v2", "l0")}, "response", "convertedObjects"), partialFailure, "returned 1 objects, expected 2"},
 		"more":              {at([]any{1, 2, 3}, "response", "convertedObjects"), partialFailure, "returned 3 objects, expected 2"},
-		"no objects":        {at([]any{1, 2}, "response", "convertedObjects"), invalidFailure, "returned invalid converted object at index 0: it is no object"},
+		"no objects":        {at([]any{1, 2}, "response", "convertedObjects"), invalidFailure, "returned invalid converted object at index 0: it is not an object"},
 		"another order":     {at([]any{lamp("v2", "l1"), lamp("v2", "l0")}, "response", "convertedObjects"), invalidFailure, "at index 0: must have the same name: l0 != l1"},
 		"not converted":     {first("example.com/v1", "apiVersion"), invalidFailure, "at index 0: invalid groupVersion (expected example.com/v2, received example.com/v1)"},
 		"another kind":      {first("Lump", "kind"), invalidFailure, "at index 0: must have the same kind: Lamp != Lump"},
@@ -87,24 +88,24 @@ func TestLies(t *testing.T) {
 		"bad label":         {first(map[string]any{"a b": "c"}, "metadata", "labels"), invalidFailure, "returned invalid metadata in object at index 0: metadata.labels"},
 		"long annotations":  {first(map[string]any{"a": strings.Repeat("x", meta.MaxAnnotations)}, "metadata", "annotations"), invalidFailure, "metadata.annotations"},
 	} {
-		_, failed := read(answerTo(2, c.change), asked(2))
+		_, failed := parseReview(newResponse(2, c.change), newRequest(2))
 		require.NotNil(t, failed, name)
-		assert.Equal(t, c.sort, failed.sort, name)
+		assert.Equal(t, c.kind, failed.kind, name)
 		assert.ErrorContains(t, failed.err, c.want, name)
 	}
 	for _, text := range []string{"", "null", "[]", `{"kind":`, strings.Repeat(`{"a":`, 2000)} {
-		_, failed := read([]byte(text), asked(1))
+		_, failed := parseReview([]byte(text), newRequest(1))
 		require.NotNil(t, failed, text)
-		assert.Equal(t, malformedFailure, failed.sort)
+		assert.Equal(t, malformedFailure, failed.kind)
 	}
-	_, failed := read([]byte(`{"response":{"result":{"message":"`+strings.Repeat("x", 1<<20)+`"}},"kind":"ConversionReview","apiVersion":"`+review+`"}`), question{review: review})
+	_, failed := parseReview([]byte(`{"response":{"result":{"message":"`+strings.Repeat("x", 1<<20)+`"}},"kind":"ConversionReview","apiVersion":"`+review+`"}`), request{reviewVersion: review})
 	assert.Less(t, len(failed.err.Error()), 2*maxWord)
 }
 
-// TestWhatAConversionMayChange: of the metadata labels and annotations alone.
-func TestWhatAConversionMayChange(t *testing.T) {
-	q := asked(2)
-	out, failed := read(answerTo(2, func(_ map[string]any, o *meta.Object) {
+// TestConversionMayChangeOnlyLabelsAndAnnotations checks which metadata of a response is used.
+func TestConversionMayChangeOnlyLabelsAndAnnotations(t *testing.T) {
+	q := newRequest(2)
+	out, failed := parseReview(newResponse(2, func(_ map[string]any, o *meta.Object) {
 		o.Set(map[string]any{"c": "d"}, "metadata", "annotations")
 		o.Delete("metadata", "labels")
 		o.Set(int64(99), "metadata", "generation")
@@ -115,28 +116,28 @@ func TestWhatAConversionMayChange(t *testing.T) {
 	assert.Equal(t, map[string]any{"name": "l0", "namespace": "n", "uid": "uid-l0", "generation": int64(3), "annotations": map[string]any{"c": "d"}}, out[0].Map("metadata"))
 	assert.EqualValues(t, 7, out[0].Int("spec", "watt"))
 	assert.Equal(t, map[string]string{"a": "b"}, out[1].Labels())
-	assert.Equal(t, lamp("v1", "l0"), q.objects[0].Tree(), "what was sent stays as it is")
+	assert.Equal(t, lamp("v1", "l0"), q.objects[0].Tree(), "the request's objects are not modified")
 
-	q.review = "apiextensions.k8s.io/v1beta1"
-	_, failed = read(answerTo(2, func(answer map[string]any, _ *meta.Object) {
+	q.reviewVersion = "apiextensions.k8s.io/v1beta1"
+	_, failed = parseReview(newResponse(2, func(answer map[string]any, _ *meta.Object) {
 		delete(answer, "kind")
 		delete(answer, "apiVersion")
 		meta.NewObject(answer).Delete("response", "uid")
 	}), q)
-	assert.Nil(t, failed, "the old version asks for less")
+	assert.Nil(t, failed, "v1beta1 has fewer required fields")
 }
 
-// FuzzRead: whatever a webhook answers, it is refused, or it is the objects that were sent.
-func FuzzRead(f *testing.F) {
-	f.Add(answerTo(1, nil), false)
+// FuzzParseReview checks that a response is either refused or has the objects of the request.
+func FuzzParseReview(f *testing.F) {
+	f.Add(newResponse(1, nil), false)
 	f.Add([]byte(`{"response":{"result":{"status":"Success"},"convertedObjects":[{"metadata":{"labels":{"a":null}}}]}}`), true)
 	f.Add([]byte(`[]`), true)
 	f.Fuzz(func(t *testing.T, body []byte, old bool) {
-		q := asked(1)
+		q := newRequest(1)
 		if old {
-			q.review += "beta1"
+			q.reviewVersion += "beta1"
 		}
-		out, failed := read(body, q)
+		out, failed := parseReview(body, q)
 		if failed != nil {
 			assert.Nil(t, out)
 			return
@@ -151,7 +152,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// lamps is a type of two versions whose webhook is the handler.
+// lamps returns a type with two versions whose webhook is the handler.
 func lamps(t *testing.T, reg *prometheus.Registry, report Report, handler http.HandlerFunc) (*resource.Type, *Webhook) {
 	version := func(name string, stored bool) string {
 		return fmt.Sprintf(`{"name":%q,"served":true,"storage":%t,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`, name, stored)
@@ -168,7 +169,7 @@ func lamps(t *testing.T, reg *prometheus.Registry, report Report, handler http.H
 	return typ, h
 }
 
-func unreported(string, string, string, ...any) {}
+func discardReport(string, string, string, ...any) {}
 
 func echo(w http.ResponseWriter, r *http.Request) {
 	var in struct {
@@ -186,13 +187,13 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// counted returns how many calls ended like this.
-func counted(t *testing.T, reg *prometheus.Registry, result, sort string) (n float64) {
+// countCalls returns the number of calls with a result and failure type.
+func countCalls(t *testing.T, reg *prometheus.Registry, result, kind string) (n float64) {
 	families, err := reg.Gather()
 	require.NoError(t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if l := m.GetLabel(); f.GetName() == "apiserver_conversion_webhook_request_total" && l[0].GetValue() == sort && l[1].GetValue() == result {
+			if l := m.GetLabel(); f.GetName() == "apiserver_conversion_webhook_request_total" && l[0].GetValue() == kind && l[1].GetValue() == result {
 				n += m.GetCounter().GetValue()
 			}
 		}
@@ -211,11 +212,11 @@ func has(t *testing.T, reg *prometheus.Registry, name string) bool {
 	return false
 }
 
-// TestReviewsAreBounded: in objects and in bytes.
+// TestReviewsAreBounded checks the bounds of a review in objects and bytes.
 func TestReviewsAreBounded(t *testing.T) {
 	reviews, reg := 0, prometheus.NewRegistry()
-	typ, h := lamps(t, reg, unreported, func(w http.ResponseWriter, r *http.Request) { reviews++; echo(w, r) })
-	small := asked(2*maxObjects + 1).objects
+	typ, h := lamps(t, reg, discardReport, func(w http.ResponseWriter, r *http.Request) { reviews++; echo(w, r) })
+	small := newRequest(2*maxObjects + 1).objects
 	out, err := h.Convert(t.Context(), small, typ.Version("v2"))
 	require.NoError(t, err)
 	require.Len(t, out, len(small))
@@ -223,27 +224,27 @@ func TestReviewsAreBounded(t *testing.T) {
 		require.Equal(t, small[i].Name(), o.Name())
 	}
 	assert.Equal(t, 3, reviews)
-	large := asked(3).objects
+	large := newRequest(3).objects
 	for _, o := range large {
 		o.Set(strings.Repeat("x", maxBytes/2), "spec", "text")
 	}
 	_, err = h.Convert(t.Context(), large, typ.Version("v2"))
 	require.NoError(t, err)
 	assert.Equal(t, 6, reviews)
-	assert.EqualValues(t, 6, counted(t, reg, "success", ""))
+	assert.EqualValues(t, 6, countCalls(t, reg, "success", ""))
 	assert.True(t, has(t, reg, "apiserver_crd_conversion_webhook_duration_seconds"))
 	h.End()
 	assert.False(t, has(t, reg, "apiserver_crd_conversion_webhook_duration_seconds"))
-	_, err = h.Convert(t.Context(), small[:1], typ.Version("v2")) // was under way
+	_, err = h.Convert(t.Context(), small[:1], typ.Version("v2")) // a conversion in progress during End
 	require.NoError(t, err)
 	assert.False(t, has(t, reg, "apiserver_crd_conversion_webhook_duration_seconds"))
 }
 
-// TestCallsThatFail: nobody answers, or not with a review.
-func TestCallsThatFail(t *testing.T) {
+// TestFailedCalls calls webhooks that return errors or invalid responses.
+func TestFailedCalls(t *testing.T) {
 	for want, handler := range map[string]http.HandlerFunc{
 		"answered 503":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
-		"more than 16777216": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, maxAnswer+1)) },
+		"more than 16777216": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, maxResponse+1)) },
 	} {
 		reg := prometheus.NewRegistry()
 		reports := 0
@@ -251,26 +252,27 @@ func TestCallsThatFail(t *testing.T) {
 			reports++
 			assert.Equal(t, "lamps.example.com", of)
 		}, handler)
-		_, err := h.Convert(t.Context(), asked(1).objects, typ.Version("v2"))
-		var told *meta.Status
-		require.True(t, errors.As(err, &told), want)
-		assert.Equal(t, 500, told.Code)
-		assert.Contains(t, told.Message, `conversion webhook for example.com/v1, Kind=Lamp failed: `)
-		assert.Contains(t, told.Message, want)
-		assert.EqualValues(t, 1, counted(t, reg, "failure", callFailure))
+		_, err := h.Convert(t.Context(), newRequest(1).objects, typ.Version("v2"))
+		var status *meta.Status
+		require.True(t, errors.As(err, &status), want)
+		assert.Equal(t, 500, status.Code)
+		assert.Contains(t, status.Message, `conversion webhook for example.com/v1, Kind=Lamp failed: `)
+		assert.Contains(t, status.Message, want)
+		assert.EqualValues(t, 1, countCalls(t, reg, "failure", callFailure))
 		assert.Equal(t, 1, reports)
 	}
 }
 
-// TestCallersWhoGoAway: that is no failure of the webhook.
-func TestCallersWhoGoAway(t *testing.T) {
+// TestCancelledConversionIsNotAFailure checks that the end of the context does not count as a
+// failure of the webhook.
+func TestCancelledConversionIsNotAFailure(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(t.Context())
 	typ, h := lamps(t, reg, func(what, _, _ string, _ ...any) { t.Error(what) }, func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
 		<-r.Context().Done()
 	})
-	_, err := h.Convert(ctx, asked(1).objects, typ.Version("v2"))
+	_, err := h.Convert(ctx, newRequest(1).objects, typ.Version("v2"))
 	assert.Equal(t, context.Canceled, err)
-	assert.Zero(t, counted(t, reg, "failure", callFailure))
+	assert.Zero(t, countCalls(t, reg, "failure", callFailure))
 }

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 )
 
-// Sorts of failures.
+// The values of the label failure_type.
 const (
 	callFailure      = "conversion_webhook_call_failure"
 	malformedFailure = "conversion_webhook_malformed_response_failure"
@@ -18,8 +18,8 @@ const (
 	invalidFailure   = "conversion_webhook_invalid_converted_object_failure"
 )
 
-// counts are what operators watch, under the names that dashboards know. Labels come
-// from definitions alone.
+// counts has the metrics, with the names that dashboards use. Label values come from definitions
+// only.
 type counts struct {
 	ending   sync.RWMutex // held for writing while a Webhook ends
 	crd      *prometheus.HistogramVec
@@ -42,15 +42,16 @@ func newCounts(s *metrics.Set) *counts {
 	}
 }
 
+// observe counts a review. from is the version of the objects before the conversion.
 func (m *counts) observe(h *Webhook, to *resource.Version, from string, took time.Duration, failed *failure) {
-	result, sort, succeeded := "success", "", "true"
+	result, kind, succeeded := "success", "", "true"
 	if failed != nil {
-		result, sort, succeeded = "failure", failed.sort, "false"
+		result, kind, succeeded = "failure", failed.kind, "false"
 	}
-	m.duration.WithLabelValues(result, sort).Observe(took.Seconds())
-	m.requests.WithLabelValues(result, sort).Inc()
+	m.duration.WithLabelValues(result, kind).Observe(took.Seconds())
+	m.requests.WithLabelValues(result, kind).Inc()
 	if to.Version(from) == nil {
-		from = "other" // of an older definition
+		from = "other" // a version of an older definition
 	}
 	m.ending.RLock()
 	defer m.ending.RUnlock()
@@ -59,8 +60,8 @@ func (m *counts) observe(h *Webhook, to *resource.Version, from string, took tim
 	}
 }
 
-// end drops what is told of a definition whose state a webhook was of: the next state may
-// have other versions.
+// end removes the series of a definition, because its next state may have other versions. Later
+// observations of the same Webhook do not create them again.
 func (m *counts) end(h *Webhook) {
 	m.ending.Lock()
 	defer m.ending.Unlock()

@@ -10,22 +10,22 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// kindReview is the kind of what is sent and answered.
+// kindReview is the kind of requests and responses.
 const kindReview = "ConversionReview"
 
-// depth is how deep an answer may be: as an object, and what is around each.
+// depth bounds the nesting of a response: an object and the review around it.
 const depth = codec.DefaultDepth + 3
 
-// question is what an answer must fit.
-type question struct {
-	review, uid string // the apiVersion of the review, and which it is
-	desired     string // apiVersion
-	objects     []*meta.Object
+// request is a review that was sent, which the response must match.
+type request struct {
+	reviewVersion, uid string // apiVersion and UID of the review
+	desired            string // apiVersion
+	objects            []*meta.Object
 }
 
-// read reads an answer: as many objects as were sent, in the same order, which are the
-// same in the desired version.
-func read(body []byte, q question) ([]*meta.Object, *failure) {
+// parseReview parses a response. It returns the objects of the request in the same order, converted
+// to the desired version.
+func parseReview(body []byte, q request) ([]*meta.Object, *failure) {
 	tree, _, err := codec.DecodeJSON(body, codec.Limits{Depth: depth})
 	var list []any
 	if err == nil {
@@ -41,12 +41,12 @@ func read(body []byte, q question) ([]*meta.Object, *failure) {
 	for i, answer := range list {
 		tree, ok := answer.(map[string]any)
 		if !ok {
-			return nil, &failure{invalidFailure, fmt.Errorf("returned invalid converted object at index %d: it is no object", i)}
+			return nil, &failure{invalidFailure, fmt.Errorf("returned invalid converted object at index %d: it is not an object", i)}
 		}
-		if err := q.identity(q.objects[i], meta.NewObject(tree)); err != nil {
+		if err := q.checkIdentity(q.objects[i], meta.NewObject(tree)); err != nil {
 			return nil, &failure{invalidFailure, fmt.Errorf("returned invalid converted object at index %d: %w", i, err)}
 		}
-		if tree["metadata"], err = metadata(q.objects[i], tree); err != nil {
+		if tree["metadata"], err = mergeMetadata(q.objects[i], tree); err != nil {
 			return nil, &failure{invalidFailure, fmt.Errorf("returned invalid metadata in object at index %d: %w", i, err)}
 		}
 		out[i] = meta.NewObject(tree)
@@ -54,12 +54,12 @@ func read(body []byte, q question) ([]*meta.Object, *failure) {
 	return out, nil
 }
 
-// response returns the objects of an answer that says that it converted them. Who speaks
-// the old version may leave out what the review is.
-func (q *question) response(answer *meta.Object) ([]any, error) {
-	old := strings.HasSuffix(q.review, "beta1")
-	if !(old && answer.APIVersion() == "" && answer.Kind() == "") && (answer.APIVersion() != q.review || answer.Kind() != kindReview) {
-		return nil, fmt.Errorf("expected webhook response of %s, Kind=%s, got %s, Kind=%s", q.review, kindReview, answer.APIVersion(), answer.Kind())
+// response returns the objects of a successful response. In the version v1beta1, a response may
+// omit kind, apiVersion and uid.
+func (q *request) response(answer *meta.Object) ([]any, error) {
+	old := strings.HasSuffix(q.reviewVersion, "beta1")
+	if !(old && answer.APIVersion() == "" && answer.Kind() == "") && (answer.APIVersion() != q.reviewVersion || answer.Kind() != kindReview) {
+		return nil, fmt.Errorf("expected webhook response of %s, Kind=%s, got %s, Kind=%s", q.reviewVersion, kindReview, answer.APIVersion(), answer.Kind())
 	}
 	if answer.Map("response") == nil {
 		return nil, errors.New("no response provided")
@@ -76,15 +76,15 @@ func (q *question) response(answer *meta.Object) ([]any, error) {
 	list, _ := answer.Get("response", "convertedObjects")
 	objects, ok := list.([]any)
 	if !ok && list != nil {
-		return nil, errors.New("response.convertedObjects is no list")
+		return nil, errors.New("response.convertedObjects is not a list")
 	}
 	return objects, nil
 }
 
-// maxWord bounds what of an answer is told to callers, in bytes.
+// maxWord bounds the text of a webhook that an error contains, in bytes.
 const maxWord = 4 << 10
 
-// cut shortens what a webhook says of itself.
+// cut shortens text of a webhook to maxWord.
 func cut(text string) string {
 	if len(text) <= maxWord {
 		return text
@@ -92,8 +92,8 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxWord], "") + "..."
 }
 
-// identity checks that an object is the one that was sent, in the desired version.
-func (q *question) identity(before, now *meta.Object) error {
+// checkIdentity checks that an object is the object that was sent, in the desired version.
+func (q *request) checkIdentity(before, now *meta.Object) error {
 	if now.APIVersion() != q.desired {
 		return fmt.Errorf("invalid groupVersion (expected %s, received %s)", q.desired, cut(now.APIVersion()))
 	}
@@ -108,9 +108,9 @@ func (q *question) identity(before, now *meta.Object) error {
 	return nil
 }
 
-// metadata returns that of the object that was sent, with the labels and annotations of
-// the answer: they are all that a conversion may change there.
-func metadata(before *meta.Object, now map[string]any) (map[string]any, error) {
+// mergeMetadata returns the metadata of the object that was sent, with the labels and annotations
+// of the response. A conversion may not change other metadata.
+func mergeMetadata(before *meta.Object, now map[string]any) (map[string]any, error) {
 	answer, ok := now["metadata"].(map[string]any)
 	if !ok {
 		return nil, errors.New("missing metadata in converted object")

@@ -1,9 +1,8 @@
 // Package definitions serves the types that CustomResourceDefinitions define.
 //
-// A Catalog holds the registered types of a server together with the types of the established
-// definitions in its store (catalog.go, define.go). The controller of the definitions accepts
-// their names (names.go), and deletes the objects of a definition before the definition goes
-// (removal.go).
+// A Catalog holds the registered types of a server and the types of the established definitions in its store
+// (catalog.go, define.go). The controller of the definitions accepts their names (names.go), and deletes the objects
+// of a deleted definition before the definition itself is removed (removal.go).
 package definitions
 
 import (
@@ -30,34 +29,34 @@ type Options struct {
 	Rules    compat.Rules
 	Features *features.Set
 	Log      *slog.Logger
-	Webhooks *conversion.Webhooks // convert the objects of several versions
+	Webhooks *conversion.Webhooks // for definitions with conversion webhooks
 }
 
-// Catalog is the set of types that a server serves.
+// Catalog is the set of types that a server serves. It is safe for concurrent use.
 //
-// Types compares the cache of definitions with the catalog, so a request that follows a change
-// of a definition sees the changed type. Follow does the same after each commit, so that the
-// watches of a changed type end, whichever server over the store changed the definition.
+// Types compares the cache of definitions with the catalog, so a request that follows a change of a definition sees
+// the changed type. Follow does the same after each commit, so that the watches of a changed type end, whichever
+// server changed the definition.
 type Catalog struct {
 	o        Options
-	resource meta.GroupResource // the definitions
+	resource meta.GroupResource // of the definitions
 	types    resource.Catalog
 
-	// Set by Open. Types and Follow do not read the rest before opened is true.
+	// Set by Open. Types and Follow do not read hub and cache before opened is true.
 	hub    *objectcache.Set
 	cache  *objectcache.Cache // of the definitions; nil if their kind is not registered
 	opened atomic.Bool
-	synced atomic.Int64 // the revision of the cache that types shows
+	synced atomic.Int64 // cache.Changed() when types was last updated
 
-	mu      sync.Mutex // guards defined, and orders the changes of types
+	mu      sync.Mutex // guards defined, and serializes changes of types
 	defined map[string]definition
 }
 
-// definition is the type made of one CustomResourceDefinition.
+// definition is the state of a CustomResourceDefinition.
 type definition struct {
 	revision storage.Revision
-	typ      *resource.Type // nil if it is not served
-	err      error          // why an established definition cannot be served
+	typ      *resource.Type // its type; nil: not served
+	err      error          // reason why an established definition cannot be served
 	outline  *meta.Object   // the definition without its schemas, see outline; read-only
 }
 
@@ -79,8 +78,8 @@ func (c *Catalog) Register(types ...*resource.Type) {
 	c.types.Put(types...)
 }
 
-// Open adds the types of the definitions in the store, if the kind of definitions is registered,
-// and follows their changes from then on.
+// Open adds the types of the definitions in the store, if the kind of definitions is registered, and follows their
+// changes from then on.
 func (c *Catalog) Open(hub *objectcache.Set) {
 	c.hub = hub
 	if c.types.Now().Type(c.resource) != nil {
@@ -103,7 +102,7 @@ func (c *Catalog) Resource() meta.GroupResource { return c.resource }
 // Extensible reports whether the kind of definitions is registered. It is valid after Open.
 func (c *Catalog) Extensible() bool { return c.cache != nil }
 
-// Types returns the types that are served at the newest revision of the cache.
+// Types returns the types at the newest revision of the cache.
 func (c *Catalog) Types() *resource.State {
 	if c.opened.Load() && c.cache != nil && int64(c.cache.Changed()) != c.synced.Load() {
 		c.sync()
@@ -111,14 +110,14 @@ func (c *Catalog) Types() *resource.State {
 	return c.types.Now()
 }
 
-// Known returns the types as the last call of Types or Follow left them. Unlike Types it takes
-// no lock, so the store may call it.
+// Known returns the types as of the last call of Types or Follow. Unlike Types it takes no lock, so the store may
+// call it.
 func (c *Catalog) Known() *resource.State { return c.types.Now() }
 
-// Follow brings the catalog up to date after a commit. Before Open it does nothing.
+// Follow updates the catalog after a commit. Before Open it does nothing.
 func (c *Catalog) Follow() { c.Types() }
 
-// sync makes the catalog show the definitions in the cache.
+// sync updates the catalog to the definitions in the cache.
 func (c *Catalog) sync() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +128,7 @@ func (c *Catalog) sync() {
 	entries := c.cache.List(objectcache.Query{}, "", 0).Entries
 	present := make(map[string]bool, len(entries))
 	var put, removed []*resource.Type
-	var changed []*resource.Type // of put, those whose objects change
+	var changed []*resource.Type // the types in put that change their objects
 	for _, e := range entries {
 		name := e.Key().Name
 		present[name] = true
@@ -169,8 +168,8 @@ func (c *Catalog) sync() {
 	c.synced.Store(int64(upTo))
 }
 
-// replace changes the served types. Watches of removed and changed types end because their next
-// events would have another schema.
+// replace changes the served types. Watches of removed and changed types end, because their next events would have
+// another schema. The caller holds mu.
 func (c *Catalog) replace(put, removed, changed []*resource.Type) {
 	for _, t := range removed {
 		c.types.Remove(t.GroupResource())
@@ -186,8 +185,8 @@ func (c *Catalog) replace(put, removed, changed []*resource.Type) {
 	}
 }
 
-// definitionOf returns the definition of a name at the newest revision of the cache, or the zero
-// definition if there is none.
+// definitionOf returns the definition with a name at the newest revision of the cache, or the zero definition if
+// there is none.
 func (c *Catalog) definitionOf(name string) definition {
 	c.Types()
 	c.mu.Lock()
@@ -195,7 +194,7 @@ func (c *Catalog) definitionOf(name string) definition {
 	return c.defined[name]
 }
 
-// outlines returns the outlines of the definitions that match.
+// outlines returns the outlines of the definitions for which match returns true.
 func (c *Catalog) outlines(match func(outline *meta.Object) bool) (list []*meta.Object) {
 	c.Types()
 	c.mu.Lock()

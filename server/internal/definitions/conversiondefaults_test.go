@@ -76,9 +76,9 @@ func lodges(t *testing.T, convert func(spec map[string]any)) (a *apitest.Client,
 	}
 }
 
-// TestDefaultsOfConvertedObjects: an object gets the defaults of the version that it was sent in, and
-// when it is read those of the version that it is stored in, never those of the version that it is
-// read in. The wanted answers are those of kube-apiserver.
+// TestDefaultsOfConvertedObjects: an object gets the defaults of the version in which it is sent, and, when it is
+// read, the defaults of the version in which it is stored, but never the defaults of the version in which it is read.
+// The expected responses are those of kube-apiserver.
 func TestDefaultsOfConvertedObjects(t *testing.T) {
 	t.Parallel()
 	keep := func(map[string]any) {}
@@ -92,7 +92,7 @@ func TestDefaultsOfConvertedObjects(t *testing.T) {
 		name    string
 		convert func(map[string]any)
 		a, b    shown // created in v1 and in v2, stored in v1
-		late    shown // a, after its stored version got a further default
+		late    shown // a, after its stored version got another default
 		nulled  shown // a, after a patch in v2 removed fields that have defaults
 		moved   shown // the spec {} put in v1, after v2 became the stored version
 	}{
@@ -144,7 +144,7 @@ func TestDefaultsOfConvertedObjects(t *testing.T) {
 			assert.JSONEq(t, c.nulled["v2"], specOf(t, null.Body))
 			readsAs(t, a, "a", c.nulled)
 			define(true, "v2")
-			readsAs(t, a, "a", c.nulled) // it is still stored in v1
+			readsAs(t, a, "a", c.nulled) // still stored in v1
 			live := a.Must(200, "GET", lodgePath("v1")+"/a", nil)
 			put := a.Must(200, "PUT", lodgePath("v1")+"/a", `{"apiVersion":"example.com/v1","kind":"Lodge","metadata":{"name":"a","resourceVersion":"`+live.ResourceVersion()+`"},"spec":{}}`)
 			assert.JSONEq(t, c.moved["v1"], specOf(t, put.Body))
@@ -176,9 +176,9 @@ func readsAs(t *testing.T, a *apitest.Client, name string, want map[string]strin
 	}
 }
 
-// TestReadsFollowTheConverter: after the definition names another converter, objects that did not
-// change are converted by it in every kind of read.
-func TestReadsFollowTheConverter(t *testing.T) {
+// TestReadsUseNewConverter: after the definition has another converter, unchanged objects are converted by it in
+// every kind of read.
+func TestReadsUseNewConverter(t *testing.T) {
 	t.Parallel()
 	a, _, s := barServer(t)
 	a.Must(201, "POST", barPath("v1", ""), bar("v1", "b", `{"length":1}`))
@@ -204,9 +204,9 @@ func TestReadsFollowTheConverter(t *testing.T) {
 	}
 }
 
-// TestReadsFollowTheWebhook: a webhook that converts otherwise than before, under the same definition, is asked
-// again after a minute.
-func TestReadsFollowTheWebhook(t *testing.T) {
+// TestConversionsAreRepeatedAfterAMinute: if a webhook converts differently while the definition stays the same, it
+// is called again after a minute.
+func TestConversionsAreRepeatedAfterAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, hook, replaced := servertest.New(t), &barWebhook{}, false

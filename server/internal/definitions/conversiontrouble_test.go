@@ -36,15 +36,15 @@ func TestConversionWebhookMayReadItsKind(t *testing.T) {
 	hook.does(func(ctx context.Context) {
 		assert.EqualValues(t, 1, apitest.Nested(a.Must(200, "GET", barPath("v1", "a"), nil).Body, "spec", "length"))
 		assert.Len(t, a.Must(200, "GET", barPath("v1", ""), nil).Names(), 2)
-		assert.EqualValues(t, 1, sizeOf(a, "b"), "another object in the version that is asked for")
+		assert.EqualValues(t, 1, sizeOf(a, "b"), "another object in the requested version")
 		a.Must(200, "PATCH", barPath("v1", "b"), `{"metadata":{"labels":{"seen":"yes"}}}`)
-		a.Must(504, "GET", barPath("v2", "a")+"?timeout=100ms", nil) // the very answer that is waited for
+		a.Must(504, "GET", barPath("v2", "a")+"?timeout=100ms", nil) // waits for the conversion that is under way
 	})
 	assert.EqualValues(t, 1, sizeOf(a, "a"))
 }
 
-// TestWatchesOfSlowConversions: nothing is lost, doubled or out of order; others go on.
-func TestWatchesOfSlowConversions(t *testing.T) {
+// TestWatchWithSlowConversion: no event is lost, repeated or out of order, and other watches are not delayed.
+func TestWatchWithSlowConversion(t *testing.T) {
 	t.Parallel()
 	a, hook, _ := barServer(t)
 	from := "?watch=1&resourceVersion=" + a.Must(200, "GET", barPath("v1", ""), nil).ResourceVersion()
@@ -92,14 +92,14 @@ func TestWatchesOfSlowConversions(t *testing.T) {
 	assert.Equal(t, "MODIFIED b2", v1.Next().String())
 }
 
-// storeV2 makes v2 the version that bars are stored in.
+// storeV2 makes v2 the storage version of bars.
 func storeV2(a *apitest.Client) {
 	a.Must(200, "PATCH", apitest.DefinitionsPath+"/bars.example.com", `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
 		"Content-Type", "application/json-patch+json")
 }
 
-// TestOldObjectsInEachVersion: what is stored in an older version is served by every verb.
-func TestOldObjectsInEachVersion(t *testing.T) {
+// TestObjectsInFormerStorageVersion: every verb works on an object that is stored in a former storage version.
+func TestObjectsInFormerStorageVersion(t *testing.T) {
 	t.Parallel()
 	field := map[string]string{"v1": "length", "v2": "size"}
 	for _, version := range []string{"v1", "v2"} {
@@ -147,9 +147,9 @@ func TestOldObjectsInEachVersion(t *testing.T) {
 	}
 }
 
-// TestObjectsGoWithoutTheirWebhook: with their namespace or their owner, and let go of
-// what they own. Those that are stored in another version than they are now wait for it.
-func TestObjectsGoWithoutTheirWebhook(t *testing.T) {
+// TestObjectsAreCollectedWithoutWebhook: objects are deleted with their namespace or owner, and their dependents are
+// released, without the webhook. Objects that are not stored in the present storage version wait for it.
+func TestObjectsAreCollectedWithoutWebhook(t *testing.T) {
 	t.Parallel()
 	for _, stale := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestObjectsGoWithoutTheirWebhook(t *testing.T) {
 	}
 }
 
-// TestAdmissionInAConvertedVersion: webhooks and policies see the version that their rules name.
+// TestAdmissionInAConvertedVersion: webhooks and policies see the version that their rules specify.
 func TestAdmissionInAConvertedVersion(t *testing.T) {
 	t.Parallel()
 	a, hook, s := barServer(t)
@@ -218,12 +218,12 @@ func TestAdmissionInAConvertedVersion(t *testing.T) {
 	assert.Contains(t, apitest.NestedString(a.Must(422, "PATCH", barPath("v1", "a"), `{"spec":{"length":10}}`).Body, "message"), "object.spec.size < 10")
 	a.Must(200, "PATCH", barPath("v1", "a"), `{"spec":{"length":9}}`)
 	hook.lies(func(map[string]any) string { return "no" })
-	assert.Equal(t, 500, a.Do("POST", barPath("v1", ""), bar("v1", "c", `{"length":1}`)).Code, "nobody can tell what the policy says")
+	assert.Equal(t, 500, a.Do("POST", barPath("v1", ""), bar("v1", "c", `{"length":1}`)).Code, "the policy cannot be evaluated")
 }
 
-// TestConvertedObjectsFitTheirSchema: the answer of a webhook is pruned, also if the server has just
-// started and has read no schema yet. A field that the webhook removed gets no default.
-func TestConvertedObjectsFitTheirSchema(t *testing.T) {
+// TestConvertedObjectsArePruned: the result of a webhook is pruned, even if the server has just started and has not
+// read the schema yet. A field that the webhook removed gets no default.
+func TestConvertedObjectsArePruned(t *testing.T) {
 	t.Parallel()
 	a, hook, s := barServer(t)
 	a.Must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
@@ -243,9 +243,9 @@ func TestConvertedObjectsFitTheirSchema(t *testing.T) {
 	assert.NotContains(t, got, "junk")
 }
 
-// TestHangingConversions: a definition goes and a server ends while a webhook hangs, and
-// nothing of them stays.
-func TestHangingConversions(t *testing.T) {
+// TestHangingConversionsEnd: a definition can be deleted and a server stopped while a webhook hangs, and no goroutine
+// remains.
+func TestHangingConversionsEnd(t *testing.T) {
 	t.Parallel()
 	for _, deleted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestHangingConversions(t *testing.T) {
 			}
 			began := time.Now()
 			require.NoError(t, s.Shutdown(t.Context()))
-			assert.LessOrEqual(t, time.Since(began), 30*time.Second, "the bound of a call")
+			assert.LessOrEqual(t, time.Since(began), 30*time.Second, "the time limit of a call")
 			require.NoError(t, <-ran)
 			calls.Wait()
 		})

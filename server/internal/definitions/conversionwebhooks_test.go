@@ -28,8 +28,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// barDefinition defines bars, whose length of v1, the stored version, is the size of v2.
-// webhook is where their webhook is.
+// barDefinition defines the kind Bar. The field length of v1, the stored version, is the field size of v2. webhook is
+// the client configuration of the conversion webhook.
 func barDefinition(webhook string) string {
 	version := func(name, field string, storage bool) string {
 		return fmt.Sprintf(`{"name":%q,"served":true,"storage":%t,"subresources":{"status":{},"scale":{"specReplicasPath":".spec.%[3]s","statusReplicasPath":".status.n"}},
@@ -45,11 +45,11 @@ func barDefinition(webhook string) string {
 
 const barService = `{"service":{"name":"bars","namespace":"default","path":"/convert"}}`
 
-// barWebhook converts bars, and counts.
+// barWebhook converts bars and counts the reviews.
 type barWebhook struct {
 	reviews, objects atomic.Int64
-	lie              atomic.Pointer[func(review map[string]any) string] // the answer instead
-	first            atomic.Pointer[func(context.Context)]              // what is done before
+	lie              atomic.Pointer[func(review map[string]any) string] // makes the response instead
+	first            atomic.Pointer[func(context.Context)]              // called before each response
 }
 
 func (b *barWebhook) lies(answer func(review map[string]any) string) {
@@ -58,7 +58,7 @@ func (b *barWebhook) lies(answer func(review map[string]any) string) {
 	}
 }
 
-// does lets the webhook do something before it answers.
+// does sets a function that the webhook calls before each response.
 func (b *barWebhook) does(first func(context.Context)) { b.first.Store(&first) }
 
 func (b *barWebhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -116,18 +116,18 @@ func barServer(t testing.TB) (*apitest.Client, *barWebhook, *servertest.Server) 
 	return a, hook, s
 }
 
-// TestConvertedByAWebhook: every verb in each version.
-func TestConvertedByAWebhook(t *testing.T) {
+// TestWebhookConversion: every verb works in each version.
+func TestWebhookConversion(t *testing.T) {
 	t.Parallel()
 	a, hook, s := barServer(t)
 	made := a.Must(201, "POST", barPath("v2", ""), bar("v2", "b", `{"size":1}`))
 	assert.Equal(t, map[string]any{"size": 1.0, "color": "red"}, made.Body["spec"])
 	asked := hook.reviews.Load()
-	assert.EqualValues(t, 2, asked, "to the stored version, and back")
+	assert.EqualValues(t, 2, asked, "to the stored version and back")
 	assert.Equal(t, made.Body, a.Must(200, "GET", barPath("v2", "b"), nil).Body)
 	stored := a.Must(200, "GET", barPath("v1", "b"), nil).Body
 	assert.Equal(t, map[string]any{"length": 1.0, "color": "red"}, stored["spec"])
-	assert.Equal(t, asked, hook.reviews.Load(), "what is known is not asked for")
+	assert.Equal(t, asked, hook.reviews.Load(), "the results must be reused")
 
 	a.Must(201, "POST", barPath("v2", "")+"?dryRun=All", bar("v2", "dry", `{"size":1}`))
 	a.Must(404, "GET", barPath("v2", "dry"), nil)
@@ -146,7 +146,7 @@ func TestConvertedByAWebhook(t *testing.T) {
 	same := a.Must(200, "PATCH", barPath("v1", "b"), `{"spec":{"length":4}}`)
 	assert.Equal(t, asked, hook.reviews.Load(), "the stored version needs no webhook")
 	a.Must(200, "PATCH", barPath("v2", "b"), `{"spec":{"size":4}}`)
-	assert.Equal(t, same.ResourceVersion(), a.Must(200, "GET", barPath("v1", "b"), nil).ResourceVersion(), "nothing changed")
+	assert.Equal(t, same.ResourceVersion(), a.Must(200, "GET", barPath("v1", "b"), nil).ResourceVersion(), "the object must not change")
 
 	status := a.Must(200, "PATCH", barPath("v2", "b")+"/status", `{"status":{"n":7},"spec":{"size":9}}`)
 	assert.EqualValues(t, 4, apitest.Nested(status.Body, "spec", "size"))
@@ -159,7 +159,7 @@ func TestConvertedByAWebhook(t *testing.T) {
 
 	mine, err := s.Objects().Get(t.Context(), meta.GroupResource{Group: "example.com", Resource: "bars"}, meta.Key{Namespace: "default", Name: "b"})
 	require.NoError(t, err)
-	assert.EqualValues(t, 5, mine.Int("spec", "length"), "parts of the server see the stored version")
+	assert.EqualValues(t, 5, mine.Int("spec", "length"), "components of the server see the stored version")
 
 	a.Must(200, "PATCH", barPath("v2", "b"), `{"metadata":{"finalizers":["example.com/f"]}}`)
 	assert.Equal(t, "example.com/v2", a.Must(200, "DELETE", barPath("v2", "b"), nil).Body["apiVersion"])
@@ -170,8 +170,8 @@ func TestConvertedByAWebhook(t *testing.T) {
 	assert.Empty(t, a.Must(200, "GET", barPath("v1", ""), nil).Names())
 }
 
-// TestListsConvertedByAWebhook: a list takes few reviews, in every form.
-func TestListsConvertedByAWebhook(t *testing.T) {
+// TestWebhookConversionOfLists: a list needs few reviews, in every encoding.
+func TestWebhookConversionOfLists(t *testing.T) {
 	t.Parallel()
 	a, hook, _ := barServer(t)
 	const bars = 600
@@ -188,7 +188,7 @@ func TestListsConvertedByAWebhook(t *testing.T) {
 	}
 	assert.EqualValues(t, 2, hook.reviews.Load())
 	assert.Equal(t, list.Body, a.Must(200, "GET", barPath("v2", ""), nil).Body)
-	assert.EqualValues(t, 2, hook.reviews.Load(), "the answers are kept")
+	assert.EqualValues(t, 2, hook.reviews.Load(), "the results must be kept")
 
 	exact := list.ResourceVersion()
 	a.Must(200, "PATCH", barPath("v1", "b007"), `{"spec":{"length":1007}}`)
@@ -205,8 +205,8 @@ func TestListsConvertedByAWebhook(t *testing.T) {
 	assert.Contains(t, string(a.Must(200, "GET", barPath("v2", "b001"), nil, "Accept", "application/yaml").Raw), "size: 1\n")
 }
 
-// TestWatchesConvertedByAWebhook: many watchers of one version ask once.
-func TestWatchesConvertedByAWebhook(t *testing.T) {
+// TestWebhookConversionOfWatches: many watches in a version share the reviews.
+func TestWebhookConversionOfWatches(t *testing.T) {
 	t.Parallel()
 	a, hook, _ := barServer(t)
 	a.Must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
@@ -231,12 +231,12 @@ func TestWatchesConvertedByAWebhook(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []any{"b", 2.0}, apitest.Nested(table.Next().Object["rows"].([]any)[0], "cells"))
-	assert.LessOrEqual(t, hook.objects.Load()-asked, int64(2), "the new object, and the one that went")
+	assert.LessOrEqual(t, hook.objects.Load()-asked, int64(2), "the new and the deleted object")
 }
 
-// TestOwnersAcrossWebhookVersions: fields are owned in the version that they were written
-// in, and counted in all.
-func TestOwnersAcrossWebhookVersions(t *testing.T) {
+// TestFieldOwnershipAcrossWebhookVersions: fields are owned in the version in which they were written, and conflicts
+// are found in all versions.
+func TestFieldOwnershipAcrossWebhookVersions(t *testing.T) {
 	t.Parallel()
 	a, hook, _ := barServer(t)
 	apply := func(code int, version, manager, spec string) apitest.Response {
@@ -247,10 +247,10 @@ func TestOwnersAcrossWebhookVersions(t *testing.T) {
 	refused := apply(409, "v2", "two", `{"size":2}`)
 	assert.Contains(t, apitest.NestedString(refused.Body, "message"), `conflict with "one"`)
 	apply(200, "v2", "two", `{"size":1,"color":"blue"}`)
-	assert.Equal(t, map[string]any{"length": 1.0, "color": "blue"}, apply(200, "v1", "one", `{}`).Body["spec"], "the other has it")
+	assert.Equal(t, map[string]any{"length": 1.0, "color": "blue"}, apply(200, "v1", "one", `{}`).Body["spec"], "the other manager owns the field")
 	assert.Equal(t, map[string]any{"color": "blue"}, apply(200, "v2", "two", `{"color":"blue"}`).Body["spec"])
 	apply(200, "v2", "two", `{"size":3}`)
-	assert.Equal(t, map[string]any{"color": "green"}, apply(200, "v1", "two", `{"color":"green"}`).Body["spec"], "what was applied in the other version goes")
+	assert.Equal(t, map[string]any{"color": "green"}, apply(200, "v1", "two", `{"color":"green"}`).Body["spec"], "fields that were applied in the other version are removed")
 
 	apply(200, "v1", "one", `{"length":4}`)
 	a.Must(200, "PATCH", barPath("v2", "b")+"?fieldManager=three", `{"spec":{"size":5}}`)
@@ -264,8 +264,8 @@ func TestOwnersAcrossWebhookVersions(t *testing.T) {
 	assert.Equal(t, 500, a.Do("PATCH", barPath("v1", "b")+"?fieldManager=one", bar("v1", "b", `{"length":6}`), "Content-Type", "application/apply-patch+yaml").Code)
 }
 
-// TestAnUnreachableWebhook: what needs no webhook works without.
-func TestAnUnreachableWebhook(t *testing.T) {
+// TestUnreachableWebhook: requests that need no conversion succeed.
+func TestUnreachableWebhook(t *testing.T) {
 	t.Parallel()
 	a, hook, s := barServer(t)
 	for _, name := range []string{"a", "b", "c"} {
@@ -292,7 +292,7 @@ func TestAnUnreachableWebhook(t *testing.T) {
 
 	a.Must(200, "DELETE", barPath("v1", "a"), nil)
 	a.Must(200, "PATCH", barPath("v1", "a"), `{"metadata":{"finalizers":null}}`)
-	assert.Equal(t, "Success", a.Must(200, "DELETE", barPath("v2", "b"), nil).Body["status"], "nothing but a Status can be shown")
+	assert.Equal(t, "Success", a.Must(200, "DELETE", barPath("v2", "b"), nil).Body["status"], "the object cannot be converted for the response")
 	a.Must(200, "PATCH", barPath("v1", "b"), `{"metadata":{"finalizers":null}}`)
 	require.NoError(t, s.Objects().Delete(t.Context(), meta.GroupResource{Group: "example.com", Resource: "bars"}, meta.Key{Namespace: "default", Name: "c"}, registry.DeleteOptions{}))
 	a.Must(200, "PATCH", barPath("v1", "c"), `[{"op":"remove","path":"/metadata/finalizers"}]`, "Content-Type", "application/json-patch+json")
@@ -311,9 +311,9 @@ func TestChangedConversionWebhookTakesEffectAtOnce(t *testing.T) {
 	asked := hook.reviews.Load()
 	assert.EqualValues(t, 1, apitest.Nested(a.Must(200, "GET", barPath("v2", "a"), nil).Body, "spec", "size"))
 	assert.EqualValues(t, 1, apitest.Nested(a.Must(200, "GET", barPath("v1", "a"), nil).Body, "spec", "length"))
-	assert.Equal(t, asked+1, hook.reviews.Load(), "it is stored in v1 still")
+	assert.Equal(t, asked+1, hook.reviews.Load(), "the object is still stored in v1")
 	before := a.Must(200, "GET", barPath("v2", "a"), nil).ResourceVersion()
-	assert.NotEqual(t, before, a.Must(200, "PATCH", barPath("v2", "a"), `{}`).ResourceVersion(), "it is stored anew")
+	assert.NotEqual(t, before, a.Must(200, "PATCH", barPath("v2", "a"), `{}`).ResourceVersion(), "the object must be stored in the new version")
 	asked = hook.reviews.Load()
 	assert.EqualValues(t, 1, apitest.Nested(a.Must(200, "GET", barPath("v2", "a"), nil).Body, "spec", "size"))
 	assert.Equal(t, asked, hook.reviews.Load())
@@ -322,8 +322,9 @@ func TestChangedConversionWebhookTakesEffectAtOnce(t *testing.T) {
 	assert.Equal(t, 500, a.Do("GET", barPath("v1", "a"), nil).Code)
 }
 
-// TestAConversionWebhookOverTLS: at a URL, by a certificate that the definition vouches for.
-func TestAConversionWebhookOverTLS(t *testing.T) {
+// TestConversionWebhookOverTLS: the webhook is called at a URL, and its certificate is verified with the CA bundle of
+// the definition.
+func TestConversionWebhookOverTLS(t *testing.T) {
 	t.Parallel()
 	ca, other, hook := testcerts.New(t, "ca", nil), testcerts.New(t, "other", nil), &barWebhook{}
 	remote := httptest.NewUnstartedServer(hook)
@@ -349,7 +350,7 @@ func TestAConversionWebhookOverTLS(t *testing.T) {
 		`apiserver_crd_conversion_webhook_duration_seconds_count{crd_name="bars.example.com",from_version="v1",succeeded="true",to_version="v2"} 1`)
 }
 
-// sizeOf is the size of a bar of v2.
+// sizeOf returns the size of a bar in v2.
 func sizeOf(a *apitest.Client, name string) any {
 	return apitest.Nested(a.Must(200, "GET", barPath("v2", name), nil).Body, "spec", "size")
 }

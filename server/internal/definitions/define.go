@@ -20,9 +20,9 @@ func outline(e *objectcache.Entry) *meta.Object {
 	return o
 }
 
-// define returns the type of a definition under its accepted names. It returns nil if the
-// definition is not established or if its names belong to a registered kind, and the old type if
-// nothing relevant changed. Schemas are not read until they are needed.
+// define returns the type of a definition with its accepted names. It returns nil if the definition is not
+// established or if its names belong to a registered kind, and the old type if nothing relevant has changed. Schemas
+// are not read until they are needed.
 func (c *Catalog) define(e *objectcache.Entry, crd *meta.Object, old definition) (*resource.Type, error) {
 	if !crd.HasCondition("Established") {
 		return nil, nil
@@ -55,8 +55,8 @@ func (c *Catalog) define(e *objectcache.Entry, crd *meta.Object, old definition)
 	return t, nil
 }
 
-// source returns the function that reads the schema of a version from the cached definition. It
-// returns nil if the definition has changed since the type was made.
+// source returns a function that reads the schema of a version from the cached definition. The function returns nil
+// if the definition has changed since the type was made.
 func (c *Catalog) source(key meta.Key) func(*resource.Version) *schema.Schema {
 	return func(v *resource.Version) *schema.Schema {
 		e := c.cache.Get(key)
@@ -84,8 +84,7 @@ func originOf(crd *meta.Object) resource.Origin {
 	return resource.Origin{UID: crd.UID(), Generation: crd.Generation()}
 }
 
-// registered reports whether a registered type, served or withheld, has the resource or the kind
-// of t.
+// registered reports whether a registered type, served or withheld, has the same resource or kind as t.
 func (c *Catalog) registered(t *resource.Type) bool {
 	now := c.types.Now()
 	for _, other := range []*resource.Type{now.Type(t.GroupResource()), now.Kind(t.GroupKind())} {

@@ -14,9 +14,9 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestADefinitionThatIsBrokenInTheStore, as one may be that another program left there: its
-// objects can be read and deleted, and nothing is written until somebody repairs it.
-func TestADefinitionThatIsBrokenInTheStore(t *testing.T) {
+// TestBrokenDefinitionInStore: if another program stored an invalid definition, its objects can be read and deleted,
+// but not written until the definition is repaired.
+func TestBrokenDefinitionInStore(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]string{
 		"no such type": `"type":"sting"`,
@@ -54,8 +54,8 @@ func TestADefinitionThatIsBrokenInTheStore(t *testing.T) {
 	}
 }
 
-// TestEstablishedDefinitionsAreServed: every definition that the server accepts is served,
-// including names that kinds of a program may not have.
+// TestEstablishedDefinitionsAreServed: every definition that the server accepts is served, including names that
+// registered kinds may not have.
 func TestEstablishedDefinitionsAreServed(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -80,9 +80,8 @@ func TestEstablishedDefinitionsAreServed(t *testing.T) {
 	assert.Equal(t, []string{"blank"}, a.Must(200, "GET", apitest.WidgetsPath+"?fieldSelector=spec.a%20b%3D2", nil).Names())
 }
 
-// TestADefinitionThatCannotBeServedKeepsItsObjects: nobody could delete them, and nobody
-// would know of them any more without it.
-func TestADefinitionThatCannotBeServedKeepsItsObjects(t *testing.T) {
+// TestUnservableDefinitionIsNotRemoved: without the definition, its objects could not be deleted and would be hidden.
+func TestUnservableDefinitionIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}))
@@ -105,11 +104,10 @@ func TestADefinitionThatCannotBeServedKeepsItsObjects(t *testing.T) {
 	}, apitest.Timeout, 10*time.Millisecond)
 	b.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 	s.Settle()
-	assert.Empty(t, b.Must(200, "GET", apitest.WidgetsPath, nil).Names(), "nothing came back")
+	assert.Empty(t, b.Must(200, "GET", apitest.WidgetsPath, nil).Names(), "the objects must be gone")
 }
 
-// spoilDefinition changes the text of the definition of widgets as another program would
-// that knows nothing of definitions.
+// spoilDefinition changes the stored definition of widgets without validation.
 func spoilDefinition(t *testing.T, store storage.Backend, old, anew string) {
 	t.Helper()
 	const key = "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com"

@@ -28,7 +28,7 @@ import (
 
 const ()
 
-// watchLines opens a watch; the channel closes when it ends.
+// watchLines opens a watch and returns its lines. The channel is closed when the watch ends.
 func watchLines(t testing.TB, s *servertest.Server, path string) <-chan string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.Host()+path+"?watch=true", nil)
@@ -55,7 +55,7 @@ func conditionsOf(o *meta.Object) (words []string) {
 	return words
 }
 
-func TestADefinitionIsServedWhileTheServerRuns(t *testing.T) {
+func TestNewDefinitionIsServed(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	other := watchLines(t, s, "/api/v1/namespaces/default/configmaps")
@@ -75,10 +75,10 @@ func TestADefinitionIsServedWhileTheServerRuns(t *testing.T) {
 	assert.Equal(t, "example.com", apitest.Must(t, s, 200, "GET", "/apis/example.com", "").String("name"))
 
 	apitest.Must(t, s, 201, "POST", "/api/v1/namespaces/default/configmaps", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`)
-	assert.Contains(t, <-other, `"name":"c"`, "watches of other kinds go on")
+	assert.Contains(t, <-other, `"name":"c"`, "watches of other kinds must continue")
 }
 
-func TestAChangedDefinitionShowsAtOnce(t *testing.T) {
+func TestChangedDefinitionTakesEffectAtOnce(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"},"b":{"type":"string"}}`))
@@ -96,7 +96,7 @@ func TestAChangedDefinitionShowsAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	apitest.Must(t, s, 200, "PUT", apitest.WidgetDefinitionPath, string(body))
 	_, open := <-watch
-	assert.False(t, open, "a watch that would show the old schema ends")
+	assert.False(t, open, "a watch with the old schema must end")
 	assert.Equal(t, map[string]any{"a": "x"}, apitest.Must(t, s, 200, "GET", apitest.WidgetsPath+"/w", "").Map("spec"), "no form made under the old schema is shown")
 	apitest.Must(t, s, 201, "POST", apitest.WidgetsPath+"?fieldValidation=Strict", apitest.NewWidget("n", `{"n":1}`))
 
@@ -106,10 +106,10 @@ func TestAChangedDefinitionShowsAtOnce(t *testing.T) {
 	<-watch
 	apitest.Must(t, s, 200, "PATCH", apitest.WidgetDefinitionPath, `{"metadata":{"labels":{"l":"2"}}}`)
 	apitest.Must(t, s, 201, "POST", apitest.WidgetsPath, apitest.NewWidget("m", `{}`))
-	assert.Contains(t, <-watch, `"name":"m"`, "what does not touch the schema ends no watch")
+	assert.Contains(t, <-watch, `"name":"m"`, "a change that does not affect the schema must not end watches")
 }
 
-func TestADeletedDefinitionTakesItsObjectsAlong(t *testing.T) {
+func TestDeletedDefinitionDeletesItsObjects(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
@@ -134,14 +134,14 @@ func TestADeletedDefinitionTakesItsObjectsAlong(t *testing.T) {
 	}, apitest.Timeout, 10*time.Millisecond)
 	code, _ = apitest.Call(t, s, "GET", apitest.WidgetsPath, "")
 	assert.Equal(t, 404, code)
-	for range watch { // ends
+	for range watch { // until the watch ends
 	}
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 	s.Settle()
 	assert.Empty(t, apitest.Must(t, s, 200, "GET", apitest.WidgetsPath, "").List("items"), "nothing came back")
 }
 
-func TestNamesAreGivenOnce(t *testing.T) {
+func TestNameIsAcceptedForOneDefinition(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	role := strings.NewReplacer("widgets", "roles", "Widget", "Job2", "example.com", "rbac.authorization.k8s.io",
@@ -253,7 +253,7 @@ func TestValidationPrecedesFieldOwnership(t *testing.T) {
 	}
 }
 
-// TestWriteResponseMatchesTheStoredObject: the response of a write and later reads are what
+// TestWriteResponseMatchesTheStoredObject: the response of a write and later reads are equal to the object that
 // another server decodes from the stored bytes.
 func TestWriteResponseMatchesTheStoredObject(t *testing.T) {
 	t.Parallel()
@@ -287,8 +287,8 @@ func TestWriteResponseMatchesTheStoredObject(t *testing.T) {
 	}
 }
 
-// TestDefaultsAreBounded: a default in the items of a list is filled in as often
-// as a body has items, so a small body must not become an object of gigabytes.
+// TestDefaultsAreBounded: a default in the items of a list is set in each item, so a small body could become an
+// object of gigabytes.
 func TestDefaultsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -310,7 +310,7 @@ func TestDefaultsAreBounded(t *testing.T) {
 	}
 	apitest.Must(t, s, 413, "PATCH", apitest.WidgetsPath+"/before", `{"metadata":{"labels":{"a":"b"}}}`)
 	o := apitest.Must(t, s, 200, "GET", apitest.WidgetsPath+"/before", "")
-	require.True(t, meta.Equal(o.List("spec", "l"), slices.Repeat([]any{map[string]any{}}, 18_001)), "what was there is shown, without defaults")
+	require.True(t, meta.Equal(o.List("spec", "l"), slices.Repeat([]any{map[string]any{}}, 18_001)), "the object is shown without defaults")
 	apitest.Must(t, s, 201, "POST", apitest.WidgetsPath, apitest.NewWidget("few", `{"l":[{},{}]}`))
 
 	define(strings.Repeat("x", 100))
@@ -318,8 +318,8 @@ func TestDefaultsAreBounded(t *testing.T) {
 	apitest.Must(t, s, 200, "DELETE", apitest.WidgetsPath+"/before", "")
 }
 
-// TestDefinitionWithPlaceholderBundle: a manifest may hold anything as the CA bundle of its
-// conversion webhook until the right one is injected.
+// TestDefinitionWithPlaceholderBundle: a manifest may have any text as the CA bundle of its conversion webhook until
+// the actual bundle is injected.
 func TestDefinitionWithPlaceholderBundle(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)

@@ -11,23 +11,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestADeletedDefinitionIsWatchedToItsEnd: whoever watches objects whose definition
-// is deleted is told of the end of each, however far behind, and then the watch ends.
-func TestADeletedDefinitionIsWatchedToItsEnd(t *testing.T) {
+// TestWatchesSeeDeletionOfAllObjectsOfDefinition: when a definition is deleted, its watches deliver the deletion of
+// each object, however far behind they are, and then end.
+func TestWatchesSeeDeletionOfAllObjectsOfDefinition(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		const objects = 120
 		s := servertest.New(t, apitest.WithStorage(store))
 		a := apitest.InProcess(t, s)
-		for range 3 { // as often as it is defined
+		for range 3 { // the definition is recreated each time
 			a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 			s.Settle()
 			for i := range objects {
@@ -44,7 +44,7 @@ func TestADeletedDefinitionIsWatchedToItsEnd(t *testing.T) {
 			a.Must(200, "DELETE", apitest.WidgetDefinitionPath, nil)
 			require.Eventually(t, func() bool { return a.Do("GET", apitest.WidgetDefinitionPath, nil).Code == 404 }, apitest.Timeout, time.Millisecond)
 			assert.Equal(t, 404, a.Do("GET", apitest.WidgetsPath, nil).Code)
-			for name, w := range watches { // nobody has read until now
+			for name, w := range watches { // no event was read so far
 				deleted := map[string]bool{}
 				for _, e := range w.ReadAll() {
 					require.NotEqual(t, "ERROR", e.Type)
@@ -66,9 +66,8 @@ func TestADeletedDefinitionIsWatchedToItsEnd(t *testing.T) {
 	})
 }
 
-// TestAWatchOfAVersionEndsWithIt: watches of a version that is no longer served
-// tell what happened before that, and end.
-func TestAWatchOfAVersionEndsWithIt(t *testing.T) {
+// TestWatchEndsWithItsVersion: watches of a version that is no longer served deliver all earlier events and end.
+func TestWatchEndsWithItsVersion(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		s := servertest.New(t, apitest.WithStorage(store))
@@ -93,9 +92,9 @@ func TestAWatchOfAVersionEndsWithIt(t *testing.T) {
 	})
 }
 
-// TestAWatchThatBeginsAsItsDefinitionGoes: one that was let in when the type was
-// still served, and begins when it is not, ends.
-func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
+// TestWatchThatBeginsDuringDefinitionDeletionEnds: a watch that was accepted while the type was served, and begins
+// after that, ends.
+func TestWatchThatBeginsDuringDefinitionDeletionEnds(t *testing.T) {
 	t.Parallel()
 	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	s := servertest.New(t, apitest.WithStorage(store), func(b *server.Builder) { b.Limits.FutureWait = apitest.Timeout })
@@ -108,7 +107,7 @@ func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
 	version, err := strconv.Atoi(a.Must(200, "GET", apitest.WidgetsPath, nil).ResourceVersion())
 	require.NoError(t, err)
 	store.SetPlan(func(c faultinject.Call) (f faultinject.Fault) {
-		if c.Op == faultinject.OpRevision && calls.Add(1) == 1 { // it finds the type then, and waits for a version to come
+		if c.Op == faultinject.OpRevision && calls.Add(1) == 1 { // the type was found; the request waits for a revision
 			close(asked)
 		}
 		return f
@@ -124,7 +123,7 @@ func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
 		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("c", i)))
 	}
 	for _, e := range (<-began).ReadAll() {
-		assert.Empty(t, e.Type) // it came too late, and is a 404
+		assert.Empty(t, e.Type) // it was too late and got a 404
 	}
 }
 
@@ -135,7 +134,7 @@ func TestCreateDuringDefinitionDeletionLeavesNoObject(t *testing.T) {
 	t.Parallel()
 	definition := apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`)
 	for name, c := range map[string]struct {
-		held bool   // another object keeps the definition for a while
+		held bool   // another object delays the deletion of the definition
 		anew string // definition of the name that is there when the create goes on
 	}{
 		"gone":                     {},

@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestDeleteCollectionChecksTheSelectorAgain: DELETE of a collection keeps an object that no
-// longer matches the selector when its turn comes, for example because a webhook took long.
+// TestDeleteCollectionChecksTheSelectorAgain: a deletecollection keeps an object that no longer matches the selector
+// when it is to be deleted, for example because a webhook took long.
 func TestDeleteCollectionChecksTheSelectorAgain(t *testing.T) {
 	t.Parallel()
 	s, sites := servertest.New(t), &siteWebhook{}

@@ -12,10 +12,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestMetadataOfCustomResourcesIsProtobufOnRequest: custom resources have no protobuf
-// form, but PartialObjectMetadata of them does, and refusals of a form are told in the
-// format that the client asked for.
-func TestMetadataOfCustomResourcesIsProtobufOnRequest(t *testing.T) {
+// TestCustomResourceMetadataInProtobuf: custom resources have no protobuf encoding, but their PartialObjectMetadata
+// has. Errors have the media type that the client requested.
+func TestCustomResourceMetadataInProtobuf(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
@@ -67,6 +66,6 @@ func TestMetadataOfCustomResourcesIsProtobufOnRequest(t *testing.T) {
 		assert.Equal(t, "Status", kind)
 		assert.Equal(t, "NotAcceptable", tree["reason"])
 	}
-	assert.Equal(t, "application/json", a.Must(406, "GET", apitest.WidgetsPath, nil, "Accept", proto+view).Header.Get("Content-Type"), "a view that does not exist here")
+	assert.Equal(t, "application/json", a.Must(406, "GET", apitest.WidgetsPath, nil, "Accept", proto+view).Header.Get("Content-Type"), "the view does not exist in this version")
 	assert.Equal(t, "application/json", a.Must(406, "GET", apitest.WidgetsPath, nil, "Accept", "text/html").Header.Get("Content-Type"))
 }

@@ -15,8 +15,8 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// The prefixes of the controller's keys. The rest of a key is the group whose names are to be
-// accepted, or the name of a definition that is being deleted.
+// The prefixes of the controller's keys. After acceptKey comes the group whose names are to be accepted, after
+// removeKey the name of a definition that is being deleted.
 const (
 	acceptKey = "accept "
 	removeKey = "remove "
@@ -29,14 +29,14 @@ type reconciler struct {
 	client *objects.Client
 }
 
-// Controller returns the controller that accepts the names of definitions, first come, first
-// served within a group, and that deletes the objects of definitions that are being deleted.
+// Controller returns the controller that accepts the names of definitions, in the order of their creation within a
+// group, and that deletes the objects of definitions that are being deleted.
 func (c *Catalog) Controller(store *objects.Store, cl *objects.Client) client.Controller {
 	r := &reconciler{c, store, cl}
 	return client.Controller{
 		Name: "definitions", Types: []meta.GroupResource{c.resource}, Identity: true,
 		MapEvent: func(e client.Event) []string {
-			if e.Object == nil { // its names are free again
+			if e.Object == nil { // deleted: its names are free again
 				return r.waitingGroups()
 			}
 			var keys []string
@@ -57,9 +57,9 @@ func (c *Catalog) Controller(store *objects.Store, cl *objects.Client) client.Co
 	}
 }
 
-// acceptNames decides which names each definition of a group gets. Writes of one group are
-// serialized over all servers of the store, so no name is given to two definitions. A definition
-// whose status cannot be written does not keep the others waiting.
+// acceptNames decides which names each definition of a group gets. Writes in a group are serialized over all servers
+// that share the store, so no name is given to two definitions. If the status of a definition cannot be written, the
+// others are not delayed.
 func (r *reconciler) acceptNames(ctx context.Context, group string) error {
 	if err := r.store.CatchUp(ctx); err != nil {
 		return err
@@ -87,20 +87,20 @@ func (r *reconciler) acceptNames(ctx context.Context, group string) error {
 			errs = append(errs, err)
 		}
 		if ctx.Err() != nil || unavailable(err) {
-			break // later definitions would fail too, or get the names that this one is to have
+			break // later definitions would fail, too, or get names that belong to this definition
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// unavailable reports whether an error is that the store did not answer.
+// unavailable reports whether an error means that the store did not respond.
 func unavailable(err error) bool {
 	reason := meta.ReasonOf(err)
 	return reason == meta.ReasonServiceUnavailable || reason == meta.ReasonTimeout
 }
 
-// hasNames reports whether a definition has all the names that it asks for. It keeps them, even if
-// other definitions ask for them.
+// hasNames reports whether a definition has all the names that it requests. It keeps them, even if other definitions
+// request them.
 func hasNames(crd *meta.Object) bool {
 	return crd.HasCondition("NamesAccepted") && crd.HasCondition("Established") &&
 		meta.Equal(crd.Map("spec", "names"), crd.Map("status", "acceptedNames"))
@@ -111,7 +111,7 @@ func (r *reconciler) inGroup(group string) []*meta.Object {
 	return r.outlines(func(o *meta.Object) bool { return o.String("spec", "group") == group })
 }
 
-// waitingGroups returns the keys of the groups in which a definition lacks some of its names.
+// waitingGroups returns the keys of the groups in which a definition does not have all its names.
 func (r *reconciler) waitingGroups() (keys []string) {
 	for _, o := range r.outlines(func(o *meta.Object) bool { return !hasNames(o) }) {
 		keys = append(keys, acceptKey+o.String("spec", "group"))
@@ -119,14 +119,13 @@ func (r *reconciler) waitingGroups() (keys []string) {
 	return keys
 }
 
-// takenNames are the names in a group that are in use. The values complete the sentence
-// "NAME is ...".
+// takenNames are the names in a group that are in use. The values complete the sentence "NAME is ...".
 type takenNames struct{ resources, kinds map[string]string }
 
 const inUse = "already in use"
 
-// registeredNames returns the names of the registered kinds of a group, served or not: the objects
-// of a kind that is not served are still stored under its names.
+// registeredNames returns the names of the registered kinds of a group, including withheld kinds, because the objects
+// of a withheld kind are stored under its names.
 func (r *reconciler) registeredNames(group string) takenNames {
 	n := takenNames{map[string]string{}, map[string]string{}}
 	now := r.Types()
@@ -160,7 +159,7 @@ func (n takenNames) add(accepted *meta.Object) {
 	}
 }
 
-// nameField is a field of spec.names whose values must be unique within the group.
+// nameField is a field of spec.names with values that must be unique within the group.
 type nameField struct {
 	name, reason string // reason of the condition if a value is taken
 	taken        map[string]string
@@ -174,7 +173,7 @@ func (n takenNames) fields() []nameField {
 	}
 }
 
-// conflicts reports whether a definition asks for a name that is taken.
+// conflicts reports whether a definition requests a name that is taken.
 func (n takenNames) conflicts(crd *meta.Object) bool {
 	return slices.ContainsFunc(n.fields(), func(f nameField) bool {
 		want, _ := crd.Get("spec", "names", f.name)

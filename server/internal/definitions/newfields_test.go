@@ -9,8 +9,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestAutoscalersHaveAGeneration: it rises with the spec alone, as in release 1.37.
-func TestAutoscalersHaveAGeneration(t *testing.T) {
+// TestAutoscalerGeneration: the generation changes only with the spec, as in release 1.37.
+func TestAutoscalerGeneration(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	const path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"

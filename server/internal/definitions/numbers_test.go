@@ -53,7 +53,7 @@ func TestNumbersEqualAsFloat64AreUpdated(t *testing.T) {
 	}
 }
 
-// TestWholeFloatsAreIntegers in what is YAML and in strategic merge patches, and not in JSON.
+// TestWholeFloatsAreIntegers: whole floats are integers in YAML and in strategic merge patches, and not in JSON.
 func TestWholeFloatsAreIntegers(t *testing.T) {
 	t.Parallel()
 	const path = "/apis/apps/v1/namespaces/default/deployments"

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/server/internal/objectcache"
 )
 
-// TestOutlineIsSmall: an outline is kept in memory for each definition that is served.
+// TestOutlineIsSmall: an outline is kept in memory for each served definition.
 func TestOutlineIsSmall(t *testing.T) {
 	o := outline(objectcache.NewEntry(meta.Key{Name: "w.example.com"}, 0, []byte(`{"metadata":{"name":"w.example.com","uid":"u",
 		"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"all of it"},"managedFields":[{"manager":"m"}]},

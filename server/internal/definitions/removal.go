@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// removalRetry is the pause before a definition whose objects wait for finalizers is
-	// reconciled again.
+	// removalRetry is the pause before a definition is reconciled again if its objects wait for finalizers.
 	removalRetry = 250 * time.Millisecond
 
 	// removalTime is how long the objects of a deleted definition may wait for finalizers before
@@ -26,11 +25,10 @@ const (
 	removalTime = time.Minute
 )
 
-// remove deletes the objects of a definition that is being deleted, and removes the definition's
-// finalizer when they are gone. It does not call admission for the objects: admission allowed the
-// deletion of the definition, and its webhooks are often deleted together with it. A definition
-// that cannot be served keeps its finalizer until it is repaired or somebody removes the
-// finalizer, because the next definition of the same name would serve the objects.
+// remove deletes the objects of a definition that is being deleted, and removes the definition's finalizer when they
+// are gone. Admission does not run for the objects: it has allowed the deletion of the definition, and its webhooks
+// are often deleted together with the definition. A definition that cannot be served keeps its finalizer until it is
+// repaired or a user removes the finalizer, because the next definition of that name would serve the objects.
 func (r *reconciler) remove(ctx context.Context, cl client.Client, name string) (time.Duration, error) {
 	key := meta.Key{Name: name}
 	crd, err := cl.Get(ctx, r.resource, key)
@@ -45,7 +43,7 @@ func (r *reconciler) remove(ctx context.Context, cl client.Client, name string) 
 		return 0, nil
 	}
 	def := r.definitionOf(name)
-	if def.err != nil { // repairing the definition is a change, which reconciles it again
+	if def.err != nil { // when the definition is repaired, it is reconciled again
 		return 0, r.setTerminating(ctx, cl, key, "InstanceDeletionFailed", "the objects of this kind cannot be deleted: "+def.err.Error())
 	}
 	if t := def.typ; t != nil {
@@ -59,7 +57,7 @@ func (r *reconciler) remove(ctx context.Context, cl client.Client, name string) 
 				return removalRetry, r.setTerminating(ctx, cl, key, reason, message)
 			}
 			err = fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
-			if reports(crd, reason, left.Objects) {
+			if conditionReports(crd, reason, left.Objects) {
 				return removalRetry, err
 			}
 			return removalRetry, errors.Join(err, r.setTerminating(ctx, cl, key, reason, message))
@@ -99,10 +97,10 @@ func removalState(left controllers.Remaining, err error, since time.Duration) (r
 	return reason, message
 }
 
-// reports reports whether the Terminating condition of a definition has the reason and the number
-// of objects. The condition is not written again then, even if the text of the error differs: each
-// write of the condition is a change that reconciles the definition at once.
-func reports(crd *meta.Object, reason string, objects int) bool {
+// conditionReports reports whether the Terminating condition of a definition already has the reason and the number of objects.
+// It is then not written again, even if the text of the error differs, because each write of the condition triggers
+// the controller at once.
+func conditionReports(crd *meta.Object, reason string, objects int) bool {
 	for _, v := range crd.List("status", "conditions") {
 		m, _ := v.(map[string]any)
 		c := meta.NewObject(m)

@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// siteDefinition defines sites: the address of v1, the stored version, is host and port in v2.
+// siteDefinition defines the kind Site. The field address of v1, the stored version, is host and port in v2.
 const siteDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"sites.example.com"},
 	"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"sites","kind":"Site"},
 	"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"service":{"name":"sites","namespace":"default","path":"/convert"}}}},
@@ -31,7 +31,7 @@ const siteDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomRe
 		{"host":{"type":"string"},"port":{"type":"integer"},"kind2":{"type":"string","default":"plain"}}}},
 		"additionalPrinterColumns":[{"name":"Host","type":"string","jsonPath":".host"}]}]}}`
 
-// siteWebhook converts sites, and shows the label zone of v1 as area in v2.
+// siteWebhook converts sites. The label zone of v1 is the label area in v2.
 type siteWebhook struct {
 	objects atomic.Int64
 	away    atomic.Bool
@@ -91,7 +91,7 @@ func siteServer(t *testing.T) (*apitest.Client, *siteWebhook) {
 	return a, hook
 }
 
-// site makes a site of v1.
+// site returns the body of a Site in v1.
 func createSite(a *apitest.Client, name, address string, labels ...string) {
 	a.T.Helper()
 	own := map[string]any{}
@@ -102,8 +102,9 @@ func createSite(a *apitest.Client, name, address string, labels ...string) {
 		"metadata": map[string]any{"name": name, "labels": own}, "address": address})
 }
 
-// TestListsSelectAsConverted: what a version names is what it shows, whichever is stored.
-func TestListsSelectAsConverted(t *testing.T) {
+// TestListsSelectByConvertedFields: selectors of a version refer to the fields that the version shows, whichever
+// version is stored.
+func TestListsSelectByConvertedFields(t *testing.T) {
 	t.Parallel()
 	a, hook := siteServer(t)
 	createSite(a, "a", "one:80", "zone", "x")
@@ -132,7 +133,7 @@ func TestListsSelectAsConverted(t *testing.T) {
 			assert.Equal(t, "example.com/"+version, apitest.NestedString(item, "apiVersion"))
 		}
 	}
-	assert.EqualValues(t, 4, hook.objects.Load(), "each was converted once")
+	assert.EqualValues(t, 4, hook.objects.Load(), "each object must be converted once")
 	a.Must(400, "GET", sitePath("v2", "")+"?fieldSelector=address%3Done", nil)
 	a.Must(400, "GET", sitePath("v1", "")+"?fieldSelector=host%3Done", nil)
 
@@ -148,8 +149,8 @@ func TestListsSelectAsConverted(t *testing.T) {
 	assert.Equal(t, []string{"b", "d"}, a.Must(200, "GET", sitePath("v1", ""), nil).Names())
 }
 
-// TestPagesSelectAsConverted: a limit counts what is selected, and all pages show one state.
-func TestPagesSelectAsConverted(t *testing.T) {
+// TestPagesSelectByConvertedFields: the limit counts selected objects, and all pages show one revision.
+func TestPagesSelectByConvertedFields(t *testing.T) {
 	t.Parallel()
 	a, hook := siteServer(t)
 	var want []string
@@ -183,15 +184,15 @@ func TestPagesSelectAsConverted(t *testing.T) {
 	}
 	assert.EqualValues(t, 40, hook.objects.Load())
 	got, _ := pages(3, func() { a.Do("DELETE", sitePath("v1", "s36"), nil) })
-	assert.Equal(t, want, got, "as it was when it began")
+	assert.Equal(t, want, got, "all pages must show the first revision")
 	exact := a.Must(200, "GET", sitePath("v2", "")+"?fieldSelector=host%3Dh0&limit=100&resourceVersionMatch=Exact&resourceVersion="+version, nil)
 	assert.Equal(t, want, exact.Names())
 	hook.away.Store(true)
 	assert.Equal(t, want[:9], a.Must(200, "GET", sitePath("v2", "")+"?fieldSelector=host%3Dh0", nil).Names(), "what is known is not asked for")
 }
 
-// TestWatchesSelectAsConverted: an object comes and goes with what its version shows.
-func TestWatchesSelectAsConverted(t *testing.T) {
+// TestWatchesSelectByConvertedFields: an object is added or deleted when the selected fields of its version change.
+func TestWatchesSelectByConvertedFields(t *testing.T) {
 	t.Parallel()
 	a, _ := siteServer(t)
 	createSite(a, "a", "one:80")
@@ -207,9 +208,9 @@ func TestWatchesSelectAsConverted(t *testing.T) {
 	patch := func(name, address string) {
 		a.Must(200, "PATCH", sitePath("v1", name), map[string]any{"address": address})
 	}
-	patch("b", "one:80") // begins to match
+	patch("b", "one:80") // is selected from now on
 	patch("a", "one:81")
-	patch("b", "three:1") // ceases to
+	patch("b", "three:1") // is not selected any more
 	createSite(a, "c", "two:1")
 	a.Must(200, "PATCH", sitePath("v2", "c"), `{"host":"one"}`)
 	a.Must(200, "DELETE", sitePath("v2", "a"), nil)
@@ -236,8 +237,8 @@ func TestWatchesSelectAsConverted(t *testing.T) {
 	assert.Equal(t, want, a.Watch(sitePath("v2", "")+one+"&resourceVersion="+version).NextN(len(want)), "from history")
 }
 
-// TestSelectionNeedsItsWebhook: nobody is shown a part as if it were all.
-func TestSelectionNeedsItsWebhook(t *testing.T) {
+// TestSelectionFailsWithoutWebhook: a list is an error, not a part of the objects.
+func TestSelectionFailsWithoutWebhook(t *testing.T) {
 	t.Parallel()
 	a, hook := siteServer(t)
 	createSite(a, "a", "one:80")
@@ -256,7 +257,7 @@ func TestSelectionNeedsItsWebhook(t *testing.T) {
 	for _, w := range []*apitest.Watcher{w, a.Watch(sitePath("v2", "") + "?watch=1&fieldSelector=host%3Done&labelSelector=!area")} {
 		failed := w.Next()
 		for failed.Type == "ADDED" {
-			assert.Equal(t, "a", failed.Name(), "it is known")
+			assert.Equal(t, "a", failed.Name(), "the object is known")
 			failed = w.Next()
 		}
 		assert.Equal(t, "ERROR", failed.Type)
@@ -268,9 +269,9 @@ func TestSelectionNeedsItsWebhook(t *testing.T) {
 	assert.Equal(t, "ADDED c", a.Watch(sitePath("v2", "")+"?watch=1&fieldSelector=host%3Done&resourceVersion="+version).Next().String())
 }
 
-// TestSelectionOfOlderRecords: what is stored in the former version is selected as the new
-// one shows it, and such objects wake who waits for what they become.
-func TestSelectionOfOlderRecords(t *testing.T) {
+// TestSelectionOfObjectsInFormerStorageVersion: objects in the former storage version are selected as the new version
+// shows them, and wake the watches that select them.
+func TestSelectionOfObjectsInFormerStorageVersion(t *testing.T) {
 	t.Parallel()
 	a, hook := siteServer(t)
 	createSite(a, "a", "one:80")
@@ -290,11 +291,11 @@ func TestSelectionOfOlderRecords(t *testing.T) {
 	assert.Equal(t, []string{"DELETED a", "ADDED b"}, w.NextN(2))
 	asked := hook.objects.Load()
 	assert.Equal(t, []string{"b"}, a.Must(200, "GET", sitePath("v2", "")+"?fieldSelector=host%3Done", nil).Names())
-	assert.Equal(t, asked, hook.objects.Load(), "they are stored anew")
+	assert.Equal(t, asked, hook.objects.Load(), "the objects are stored in the new version")
 }
 
-// TestSelectionByDefaults: objects are selected by the defaults of the version that they are stored
-// in. Another version shows, and selects by, the same values: it fills in none of its own.
+// TestSelectionByDefaults: objects are selected by the defaults of their stored version. Another version shows, and
+// selects by, the same values, without its own defaults.
 func TestSelectionByDefaults(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "")
@@ -308,7 +309,7 @@ func TestSelectionByDefaults(t *testing.T) {
 	v2 := strings.Replace(apitest.WidgetsPath, "v1", "v2", 1)
 	a.Must(201, "POST", apitest.WidgetsPath, apitest.NewWidget("x", `{}`))
 	a.Must(201, "POST", apitest.WidgetsPath, apitest.NewWidget("y", `{"a":"one"}`))
-	a.Must(201, "POST", apitest.WidgetsPath, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"z"}}`) // which has no spec to fill in
+	a.Must(201, "POST", apitest.WidgetsPath, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"z"}}`) // has no spec, so no default
 	selects := func(path, selector, want string) {
 		t.Helper()
 		assert.Equal(t, want, strings.Join(a.Must(200, "GET", path+"?fieldSelector="+selector, nil).Names(), " "), path+" "+selector)
@@ -325,7 +326,7 @@ func TestSelectionByDefaults(t *testing.T) {
 	a.Must(200, "PATCH", apitest.WidgetsPath+"/y", `{"spec":{"a":null}}`)
 	assert.Equal(t, []string{"DELETED x", "ADDED y"}, two.NextN(2))
 
-	// Objects that were stored before there was the default.
+	// Objects that were stored before the default was added.
 	a.Must(200, "PATCH", apitest.WidgetDefinitionPath, `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/default","value":{"a":"new"}}]`,
 		"Content-Type", "application/json-patch+json")
 	for _, path := range []string{apitest.WidgetsPath, v2} {
@@ -339,7 +340,7 @@ func TestSelectionByDefaults(t *testing.T) {
 	}
 }
 
-// valveHub and valveOld say whether a valve is open in words of their own.
+// valveHub and valveOld represent the state of a valve with different values.
 type valveHub struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
@@ -359,8 +360,8 @@ type valveOld struct {
 	} `json:"spec,omitempty"`
 }
 
-// TestSelectionInVersionsOfGoKinds: a field has the value that the version shows, one that
-// stands for another of the hub has that one's.
+// TestSelectionInVersionsOfGoKinds: a field has the value that the version shows. A field that is mapped to a field
+// of the hub has its value.
 func TestSelectionInVersionsOfGoKinds(t *testing.T) {
 	t.Parallel()
 	words := map[bool]string{true: "yes", false: "no"}

@@ -13,30 +13,30 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
-// define defines widgets at a server and returns when it says that they are served.
+// define creates the definition of widgets at a server and returns when it is established.
 func define(w *apitest.Pair, properties string) {
 	w.A.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(properties))
 	w.Servers[0].Settle()
 	require.Contains(w.A.T, string(w.A.Must(200, "GET", apitest.WidgetDefinitionPath, nil).Raw), `"type":"Established"`)
 }
 
-// lateFollows lets no controller of the late server look at definitions.
+// lateFollows keeps the controllers of the late server from reading definitions.
 func lateFollows(b *server.Builder) {
 	if _, is := b.Storage.(*apitest.LaggingStore); is {
 		b.RunControllers = []string{"*", "-definitions"}
 	}
 }
 
-// TestServersServeEachOthersDefinitions: what one server says is established every server
-// serves, to whatever asks for it first.
+// TestServersServeEachOthersDefinitions: when a definition is established through one server, every server serves it,
+// from the first request on.
 func TestServersServeEachOthersDefinitions(t *testing.T) {
 	t.Parallel()
 	for name, ask := range map[string]func(b *apitest.Client){
@@ -72,9 +72,9 @@ func TestServersServeEachOthersDefinitions(t *testing.T) {
 	}
 }
 
-// TestServersObeyChangedDefinitions: who changed a definition at one server finds it changed
-// at another: nothing is taken, shown or stored there by what it said before.
-func TestServersObeyChangedDefinitions(t *testing.T) {
+// TestServersFollowChangedDefinitions: after a definition is changed through one server, no other server accepts,
+// shows or stores objects with the earlier schema.
+func TestServersFollowChangedDefinitions(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t, lateFollows)
 	define(w, `{"a":{"type":"string"}}`)
@@ -99,12 +99,12 @@ func TestServersObeyChangedDefinitions(t *testing.T) {
 	w.B.Must(200, "PUT", apitest.WidgetsPath+"/x", string(got.Raw))
 	assert.Equal(t, map[string]any{"x": 1.0}, apitest.SpecOf(w.A.Must(200, "GET", apitest.WidgetsPath+"/x", nil)))
 
-	assert.Empty(t, watch.ReadAll(), "what came after the change is not shown by the former schema")
+	assert.Empty(t, watch.ReadAll(), "events after the change must not have the earlier schema")
 	assert.Equal(t, []string{"ADDED w", "ADDED x"}, w.B.Watch(apitest.WidgetsPath+"?watch=1&resourceVersion="+seen.ResourceVersion()).NextN(2))
 }
 
-// TestWatchesOfIdleServersFollowDefinitions: a watch at a server that nobody else calls ends
-// where the definition of what it watches changes.
+// TestWatchesOfIdleServersFollowDefinitions: a watch at a server without other requests ends when the definition
+// changes.
 func TestWatchesOfIdleServersFollowDefinitions(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t, lateFollows)
@@ -126,9 +126,9 @@ func TestWatchesOfIdleServersFollowDefinitions(t *testing.T) {
 	assert.Equal(t, map[string]any{"n": 1.0}, again.Next().Object["spec"])
 }
 
-// TestNamesAreGivenOnceByManyServers: of two definitions that want one kind, one gets it, though
-// two servers decide at the same time, each knowing of another one first.
-func TestNamesAreGivenOnceByManyServers(t *testing.T) {
+// TestNameIsAcceptedOnceByManyServers: if two definitions request the same kind, only one gets it, even if two
+// servers decide at the same time.
+func TestNameIsAcceptedOnceByManyServers(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		const key = "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com"
@@ -145,7 +145,7 @@ func TestNamesAreGivenOnceByManyServers(t *testing.T) {
 		a.Must(201, "POST", apitest.DefinitionsPath, strings.ReplaceAll(apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`), "widgets", "gadgets"))
 		servertest.New(t, apitest.WithStorage(faultinject.Wrap(apitest.KeepOpen{Backend: store}, func(c faultinject.Call) faultinject.Fault {
 			if c.Op == faultinject.OpCommit && c.Key == key {
-				return faultinject.Fault{Err: errors.New("no way")} // it cannot refuse what the first one accepts
+				return faultinject.Fault{Err: errors.New("no way")} // so that it cannot refuse the name that the first server accepts
 			}
 			return faultinject.Fault{}
 		})), only("definitions"))
@@ -179,7 +179,7 @@ func TestUnwritableDefinitionDoesNotBlockLaterNames(t *testing.T) {
 		})), func(b *server.Builder) { b.Logger = slog.New(slog.DiscardHandler) }))
 		definition := apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`)
 		a.Must(201, "POST", apitest.DefinitionsPath, definition)
-		time.Sleep(2 * time.Second) // the time of a creation has seconds
+		time.Sleep(2 * time.Second) // creationTimestamp has whole seconds
 		a.Must(201, "POST", apitest.DefinitionsPath, strings.NewReplacer("widgets", "gadgets", "widget", "gadget", "Widget", "Gadget").Replace(definition))
 		time.Sleep(time.Second)
 		told := func(name string) any {
@@ -190,9 +190,9 @@ func TestUnwritableDefinitionDoesNotBlockLaterNames(t *testing.T) {
 	})
 }
 
-// TestNamesAreGivenAfterDamage: what tells the last of the acceptances cannot be read, and those
-// after it are made all the same.
-func TestNamesAreGivenAfterDamage(t *testing.T) {
+// TestNamesAreAcceptedIfSequenceRecordIsDamaged: if the record of the last acceptance cannot be read, later
+// acceptances still succeed.
+func TestNamesAreAcceptedIfSequenceRecordIsDamaged(t *testing.T) {
 	t.Parallel()
 	store, damaged := memstore.New(memstore.Options{}), atomic.Int64{}
 	s := servertest.New(t, apitest.WithStorage(faultinject.Wrap(store, func(c faultinject.Call) faultinject.Fault {

@@ -43,8 +43,8 @@ func TestDefinitionsAreRemovedWithoutAdmission(t *testing.T) {
 	apitest.Must(t, s, 404, "GET", apitest.WidgetDefinitionPath, "")
 }
 
-// TestEvictionsAskNoAdmissionForTheDeletion: admission is asked about the eviction alone.
-func TestEvictionsAskNoAdmissionForTheDeletion(t *testing.T) {
+// TestEvictionDeletesWithoutAdmission: admission runs for the eviction, not for the deletion of the pod.
+func TestEvictionDeletesWithoutAdmission(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, refusesDeletions("", "pods")))
 	for _, name := range []string{"pending", "running"} {
@@ -59,7 +59,7 @@ func TestEvictionsAskNoAdmissionForTheDeletion(t *testing.T) {
 	assert.NotEmpty(t, apitest.NestedString(a.Must(200, "GET", apitest.PodsPath+"/bound", nil).Body, "metadata", "deletionTimestamp"))
 }
 
-// TestEventsExpireWithoutAdmission: as the expiry of a record, that of an event asks nobody.
+// TestEventsExpireWithoutAdmission: admission does not run for the expiry of an event.
 func TestEventsExpireWithoutAdmission(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestEventsExpireWithoutAdmission(t *testing.T) {
 	})
 }
 
-// terminating returns the reason and the message of the condition Terminating of a definition.
+// terminating returns the reason and message of the condition Terminating of a definition.
 func terminating(a *apitest.Client, definition string) (reason, message string) {
 	list, _ := apitest.Nested(a.Must(200, "GET", definition, nil).Body, "status", "conditions").([]any)
 	for _, c := range list {
@@ -135,9 +135,9 @@ func TestTerminatingConditionNamesRemainingObjects(t *testing.T) {
 	})
 }
 
-// TestFailedRemovalOfADefinitionIsNotRepeatedAtOnce: a conversion webhook whose error differs each time does not keep
-// the controller of definitions busy through the condition that quotes the error.
-func TestFailedRemovalOfADefinitionIsNotRepeatedAtOnce(t *testing.T) {
+// TestFailedRemovalOfDefinitionIsNotRepeatedAtOnce: if the error of a conversion webhook differs each time, the
+// condition that quotes it does not keep the controller busy.
+func TestFailedRemovalOfDefinitionIsNotRepeatedAtOnce(t *testing.T) {
 	t.Parallel()
 	a, hook, _ := barServer(t)
 	a.Must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
@@ -149,6 +149,6 @@ func TestFailedRemovalOfADefinitionIsNotRepeatedAtOnce(t *testing.T) {
 	storeV2(a)
 	a.Must(200, "DELETE", apitest.DefinitionsPath+"/bars.example.com", nil)
 	time.Sleep(time.Second)
-	require.Less(t, calls.Load(), int64(100), "a second has room for thousands")
+	require.Less(t, calls.Load(), int64(100), "the controller must pause between attempts")
 	hook.lies(nil)
 }

@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Pod is a program's own idea of a pod.
+// Pod is a program's own kind with the name of a built-in kind.
 type Pod struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -26,13 +26,13 @@ type Pod struct {
 	} `json:"spec"`
 }
 
-// TestKindsOfTheCoreGroup: a program serves its own struct as a kind of the core group,
-// and leaves out built-in kinds that it does not want, or has its own for.
-func TestKindsOfTheCoreGroup(t *testing.T) {
+// TestProgramReplacesCoreKind serves a program's own struct as a kind of the core group, without
+// some built-in kinds.
+func TestProgramReplacesCoreKind(t *testing.T) {
 	t.Parallel()
 	own := registry.Of(registry.Definition[Pod]{Version: "v1"})
 	few := slices.DeleteFunc(builtin.Kinds(), func(k *registry.Kind) bool {
-		return k.Group != "" || k.Kind == "Pod" || k.Kind == "Event" // which is in another group, too
+		return k.Group != "" || k.Kind == "Pod" || k.Kind == "Event" // Event is also in another group
 	})
 	both := &server.Builder{Authorizer: auth.AllowAll}
 	both.Register(builtin.Kinds()...)

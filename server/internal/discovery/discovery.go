@@ -1,5 +1,5 @@
-// Package discovery serves the documents that tell clients which resources a server has: discovery
-// below /api and /apis, OpenAPI, /version and the list of paths.
+// Package discovery serves the documents from which clients learn the resources of a server:
+// discovery below /api and /apis, OpenAPI, /version and the list of paths.
 package discovery
 
 import (
@@ -21,20 +21,22 @@ import (
 	"orch.io/controlplane/server/internal/openapi"
 )
 
-// Handler serves the documents of one server. The exported fields must be set before its first request.
+// Handler serves the documents of a server. Set the exported fields before the first request. Its
+// methods may be called concurrently.
 type Handler struct {
 	Names      names.Profile
 	Version    string // of the server, such as "v1.37.2"
 	Types      func() *resource.State
 	Aggregator *aggregator.Aggregator // nil if the kind APIService is not registered
-	Paths      []string               // further paths that the server has
+	Paths      []string               // further paths that the server serves
 
 	current atomic.Pointer[snapshot]
 	openapi openapi.Cache
 	foreign atomic.Pointer[openapi.Others]
 }
 
-// Serve serves the document at a path without a slash at its end. It reports whether there is one.
+// Serve serves the document at a path, which has no slash at its end. It reports false if there is
+// no document.
 func (h *Handler) Serve(w *exchange.Response, r *exchange.Request, path string) bool {
 	return h.serveDiscovery(w, r, path) || h.serveOpenAPI(w, r, path)
 }
@@ -87,7 +89,7 @@ func send(w *exchange.Response, m media.Type, d document) {
 	w.Send(m, http.StatusOK, body)
 }
 
-// serveRoot serves /api and /apis, in the aggregated form if the client accepts it.
+// serveRoot serves /api and /apis, as an aggregated discovery document if the client accepts it.
 func (h *Handler) serveRoot(w *exchange.Response, r *exchange.Request, s *snapshot, path string) {
 	m, err := media.Negotiate(r.HTTP.Header.Get("Accept"), h.Names, media.Offer{Aggregated: true, Protobuf: true})
 	if err == nil && m.View == media.Aggregated {
@@ -120,6 +122,7 @@ func (h *Handler) serveRoot(w *exchange.Response, r *exchange.Request, s *snapsh
 	}})
 }
 
+// serveGroup serves /apis/GROUP.
 func (h *Handler) serveGroup(w *exchange.Response, r *exchange.Request, s *snapshot, name string) bool {
 	for _, g := range s.groups {
 		if g.name == name {
@@ -134,9 +137,9 @@ func (h *Handler) serveGroup(w *exchange.Response, r *exchange.Request, s *snaps
 	return false
 }
 
-// serveVersion serves /api/VERSION and /apis/GROUP/VERSION. The response to an unknown version of a
-// group with registered kinds is a Status. An unknown group, or an unknown version of a group that only
-// CustomResourceDefinitions have, has no path.
+// serveVersion serves /api/VERSION and /apis/GROUP/VERSION. An unknown version of a group with
+// registered kinds is a 404 with a Status. For an unknown group, or an unknown version of a group
+// that only CustomResourceDefinitions have, it reports false, which is the plain 404.
 func (h *Handler) serveVersion(w *exchange.Response, r *exchange.Request, s *snapshot, groupName, version string) bool {
 	i := slices.IndexFunc(s.groups, func(g group) bool { return g.name == groupName })
 	if i < 0 {
@@ -166,8 +169,8 @@ func (h *Handler) serveVersion(w *exchange.Response, r *exchange.Request, s *sna
 	return true
 }
 
-// serveAggregated serves all groups in one document, so that a client makes two requests and not one
-// for each version of each group.
+// serveAggregated serves all groups in a single document, so that a client makes two requests
+// instead of one for each version of each group.
 func (h *Handler) serveAggregated(w *exchange.Response, r *exchange.Request, s *snapshot, m media.Type, core bool) {
 	apiVersion := h.Names.Group(wellknown.GroupDiscovery) + "/" + m.ViewVersion
 	d := document{"APIGroupDiscoveryList", fmt.Sprint(apiVersion, " of the core group: ", core), s, func() map[string]any {

@@ -19,7 +19,7 @@ func (g group) document() map[string]any {
 	return map[string]any{"name": g.name, "versions": versions, "preferredVersion": versions[0]}
 }
 
-// resourceDocuments returns the APIResources of a resource and its sub-resources.
+// resourceDocuments returns the APIResources of a resource and its subresources.
 func resourceDocuments(v *resource.Version) []any {
 	doc := map[string]any{
 		"name": v.Plural, "singularName": v.Singular, "namespaced": v.Namespaced, "kind": cmp.Or(v.Dummy, v.Kind), "verbs": meta.StringList(v.Verbs()),
@@ -117,8 +117,8 @@ func aggregatedResource(v *resource.Version) map[string]any {
 	return doc
 }
 
-// kindDocument returns the kind of the responses of a resource. Group and version are empty if they are
-// those of the resource, unless a CustomResourceDefinition defines it.
+// kindDocument returns the kind of the responses of a resource. Group and version are empty if the
+// resource has the same group and version, unless a CustomResourceDefinition defines it.
 func kindDocument(v *resource.Version, k meta.GroupVersionKind) map[string]any {
 	if k.APIVersion() == v.GVK().APIVersion() && !v.Defined() {
 		k = meta.GroupVersionKind{Kind: k.Kind}

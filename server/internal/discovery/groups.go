@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/server/internal/aggregator"
 )
 
-// group is an API group with its versions, the preferred one first.
+// group is an API group with its versions, beginning with the preferred version.
 type group struct {
 	name     string
 	versions []groupVersion
@@ -18,10 +18,10 @@ type group struct {
 type groupVersion struct {
 	name   string
 	types  []*resource.Version
-	remote *aggregator.Version // nil if this server serves it
+	remote *aggregator.Version // nil if this server serves the version
 }
 
-// groupsOf returns the groups of types: the core group first, the others by name.
+// groupsOf returns the groups of types: the core group, then the other groups by name.
 func groupsOf(types []*resource.Type) []group {
 	byName := map[string]map[string][]*resource.Version{}
 	for _, t := range types {

@@ -41,8 +41,8 @@ func TestKubectlExplain(t *testing.T) {
 	k.Fails("", "explain configmap.nothing", `field "nothing" does not exist`)
 }
 
-// A kind that is made while the server runs is known at once, and gone with its
-// definition.
+// TestKubectlCustomKind checks that kubectl knows a kind as soon as it is defined, and no longer
+// after its definition was deleted.
 func TestKubectlCustomKind(t *testing.T) {
 	k := newKubectl(t)
 	k.Fails(widget, "apply -f -", "no matches for kind")
@@ -51,9 +51,9 @@ func TestKubectlCustomKind(t *testing.T) {
 	k.OK("", "explain widgets.spec", "Size says how big it is.")
 	k.OK(widget, "apply -f -", "widget.example.com/w created")
 	k.Fails(strings.Replace(widget, "size", "colour: red, size", 1), "apply --validate=strict -f -", `unknown field "spec.colour"`)
-	next := strings.Replace(apitest.WidgetManifest, "Size says how big it is.", "Size is told anew.", 1)
+	next := strings.Replace(apitest.WidgetManifest, "Size says how big it is.", "Size has a new description.", 1)
 	k.OK(next, "apply -f -", "widgets.example.com configured")
-	k.OK("", "explain widgets.spec", "Size is told anew.")
+	k.OK("", "explain widgets.spec", "Size has a new description.")
 	k.OK("", "delete crd widgets.example.com", "deleted")
 	k.Fails("", "explain widgets")
 }

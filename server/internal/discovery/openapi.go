@@ -50,12 +50,12 @@ func (h *Handler) serveOpenAPI(w *exchange.Response, r *exchange.Request, path s
 }
 
 func (h *Handler) openapiInfo() openapi.Info {
-	return openapi.Info{Title: h.Names.ProductName(), Version: h.Version, Names: h.Names, Others: h.others()}
+	return openapi.Info{Title: h.Names.ProductName(), Version: h.Version, Names: h.Names, Others: h.otherDocuments()}
 }
 
-// others returns the documents of other servers. It returns the same pointer as long as they are equal,
-// so that merged documents are kept.
-func (h *Handler) others() *openapi.Others {
+// otherDocuments returns the OpenAPI documents of other servers. It returns the same pointer while
+// they are equal, so that cached merged documents stay valid.
+func (h *Handler) otherDocuments() *openapi.Others {
 	if h.Aggregator == nil {
 		return nil
 	}
@@ -83,9 +83,10 @@ func openapiGroup(path string) (meta.GroupVersion, bool) {
 	return meta.GroupVersion{}, false
 }
 
-// sendOpenAPI sends a document. version is that of its protobuf form, or empty if it has none. If hashed
-// is set, the query may have the hash of the document: a document with that hash may be cached forever,
-// and another hash is redirected to the current one.
+// sendOpenAPI sends a document. version is the version of its protobuf media type, or empty if
+// there is none. If hashed is set, the query may have the hash of the document: a document with
+// that hash may be cached forever, and a request with another hash is redirected to the current
+// hash.
 func sendOpenAPI(w *exchange.Response, r *exchange.Request, d *openapi.Document, version string, hashed bool) {
 	kind, ok := acceptDocument(r.HTTP.Header.Get("Accept"), version)
 	if !ok {
@@ -125,7 +126,7 @@ func sendOpenAPI(w *exchange.Response, r *exchange.Request, d *openapi.Document,
 	head.Set("Content-Length", strconv.Itoa(length))
 	w.WriteHeader(http.StatusOK)
 	if r.HTTP.Method != http.MethodHead {
-		_, _ = write(w) // the caller may have gone away
+		_, _ = write(w) // the client may have gone away
 	}
 }
 
@@ -142,8 +143,8 @@ func matchesETag(header, etag string) bool {
 	return false
 }
 
-// acceptDocument returns the media type of a document for an Accept header. Parsers of media types do
-// not accept the names of the protobuf forms, so this parses the header itself.
+// acceptDocument returns the media type of a document for an Accept header. It parses the header
+// itself, because parsers of media types do not accept the names of the protobuf media types.
 func acceptDocument(header, version string) (kind string, ok bool) {
 	type clause struct {
 		kind    string

@@ -12,14 +12,14 @@ import (
 	"orch.io/controlplane/server/internal/aggregator"
 )
 
-// snapshot is the groups of one state of the served types, with the documents about them. Documents are
-// encoded at the first request and kept.
+// snapshot has the groups of a state of the served types, with their documents. Documents are
+// encoded at the first request and cached.
 type snapshot struct {
 	state  *resource.State
 	table  *aggregator.Table // nil if the kind APIService is not registered
 	groups []group
-	forms  sync.Map // documentForm to []byte
-	etags  sync.Map // from the name of a document
+	forms  sync.Map // from documentForm to encoded []byte
+	etags  sync.Map // from the name of a document to its ETag
 }
 
 type documentForm struct {
@@ -41,11 +41,11 @@ func (h *Handler) snapshot() *snapshot {
 	return s
 }
 
-// document is one document.
+// document is a discovery document.
 type document struct {
-	kind   string    // empty if it has no protobuf form
+	kind   string    // kind for protobuf; empty if it has no protobuf encoding
 	name   string    // unique in its snapshot
-	of     *snapshot // keeps the encoded document; nil if it depends on more than the types
+	of     *snapshot // caches the encoded document; nil if the document depends on more than the types
 	fields func() map[string]any
 }
 
@@ -77,7 +77,7 @@ func (d document) encode(format codec.Format) ([]byte, error) {
 	return append(codec.EncodeJSON(nil, doc), '\n'), nil
 }
 
-// etag returns the ETag of a document with a snapshot. It is the same in every format.
+// etag returns the ETag of a document with a snapshot. It is the same for every format.
 func (d document) etag() string {
 	if kept, ok := d.of.etags.Load(d.name); ok {
 		return kept.(string)

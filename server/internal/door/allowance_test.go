@@ -21,16 +21,16 @@ import (
 
 var usedBytes = regexp.MustCompile(`used: (?:bytes=)?(\d+)`)
 
-// used is how much the refusal of a write says is in use.
+// used returns the bytes in use that the refusal of a write names.
 func used(t *testing.T, got apitest.Response) string {
 	m := usedBytes.FindStringSubmatch(fmt.Sprint(got.Body["message"]))
 	require.NotNil(t, m, "%s", got.Raw)
 	return m[1]
 }
 
-// TestStoredBytesAreBounded: a write that would exceed the size limit of the namespace or the
-// store is refused; writes that shrink objects and deletions pass, and a restarted server counts
-// the same.
+// TestStoredBytesAreBounded checks that a write which would exceed the size limit of the namespace
+// or the store is refused, that deletions and writes that shrink objects succeed, and that a
+// restarted server counts the same.
 func TestStoredBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	const bound = 64 << 10
@@ -80,9 +80,9 @@ func TestStoredBytesAreBounded(t *testing.T) {
 	}
 }
 
-// TestObjectBytesAreBounded: an object above the bound is refused however it is written; with
-// Kubernetes names as etcd's limit is there. An object from before the bound can be made
-// smaller and be deleted.
+// TestObjectBytesAreBounded checks that an object above the limit is refused by every kind of
+// write, with etcd's error under Kubernetes names. An object from before the limit can be made
+// smaller and deleted.
 func TestObjectBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, profile := range []names.Profile{names.Orch, names.Kubernetes} {
@@ -142,8 +142,8 @@ func TestObjectBytesAreBounded(t *testing.T) {
 	}
 }
 
-// TestBytesAreBoundedBesideOthers: however many write at once, the bound holds.
-func TestBytesAreBoundedBesideOthers(t *testing.T) {
+// TestBytesAreBoundedUnderConcurrentWrites checks that concurrent writes do not exceed the limit.
+func TestBytesAreBoundedUnderConcurrentWrites(t *testing.T) {
 	t.Parallel()
 	const bound = 128 << 10
 	store := memstore.New(memstore.Options{})

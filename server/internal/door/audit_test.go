@@ -114,8 +114,8 @@ rules:
 	assert.Equal(t, "ResponseComplete", events[8].Stage)
 }
 
-// TestLostRecordsAreShown: the health endpoints and the metrics tell of records
-// that do not get through, and the server serves on.
+// TestLostRecordsAreShown checks that the health endpoints and the metrics report lost audit
+// records while the server continues to serve.
 func TestLostRecordsAreShown(t *testing.T) {
 	t.Parallel()
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: None, nonResourceURLs: ['*']}, {level: Metadata}]}"), names.Kubernetes)
@@ -125,7 +125,7 @@ func TestLostRecordsAreShown(t *testing.T) {
 	require.NoError(t, err)
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Audit = log }))
 	assert.Contains(t, string(a.Must(200, "GET", "/readyz?verbose", nil).Raw), "[+]audit ok\n")
-	require.NoError(t, pipe.CloseWithError(io.ErrNoProgress)) // nobody reads: every write fails
+	require.NoError(t, pipe.CloseWithError(io.ErrNoProgress)) // every write fails
 	a.Must(200, "GET", apitest.ConfigMapsPath, nil)
 	for log.Dropped() < 2 {
 		runtime.Gosched()
@@ -140,8 +140,8 @@ func TestLostRecordsAreShown(t *testing.T) {
 	require.NoError(t, log.Close(t.Context()))
 }
 
-// TestAnnotationsLeftOut: of the server's own annotations that have no room the log has one
-// line for each request.
+// TestAnnotationsLeftOut checks that the server logs once per request if its own annotations do not
+// fit into the audit event.
 func TestAnnotationsLeftOut(t *testing.T) {
 	t.Parallel()
 	policy, err := audit.ParsePolicy([]byte(`{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}`), names.Kubernetes)

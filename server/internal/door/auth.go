@@ -82,7 +82,7 @@ func (d *Door) impersonate(ctx context.Context, w *exchange.Response, r *exchang
 	return meta.WithUser(ctx, as.User), r.Usage.AcquireSlot(slotOf(r)), nil
 }
 
-// authorize returns a 403 unless the user may do what the request asks for.
+// authorize returns a 403 unless the user may make the request.
 func (d *Door) authorize(ctx context.Context, r *exchange.Request) error {
 	a, begun := r.Action(), time.Now()
 	decision, reason, err := d.o.Authorizer.Authorize(ctx, a)
@@ -91,7 +91,7 @@ func (d *Door) authorize(ctx context.Context, r *exchange.Request) error {
 	return d.enforce(a, decision, reason, err)
 }
 
-// Allow returns a 403 unless the user may use another verb on what the request is about, such as
+// Allow returns a 403 unless the user may use another verb on the resource of the request, such as
 // create for a PUT that creates.
 func (d *Door) Allow(ctx context.Context, r *exchange.Request, verb string) error {
 	a := r.Action()
@@ -100,7 +100,7 @@ func (d *Door) Allow(ctx context.Context, r *exchange.Request, verb string) erro
 	return d.enforce(a, decision, reason, err)
 }
 
-// enforce returns a 403 for any decision but Allow.
+// enforce returns a 403 unless the decision is Allow.
 func (d *Door) enforce(a auth.Attributes, decision auth.Decision, reason string, err error) error {
 	if decision == auth.Allow {
 		return nil
@@ -111,7 +111,7 @@ func (d *Door) enforce(a auth.Attributes, decision auth.Decision, reason string,
 	return forbidden(a, reason)
 }
 
-// forbidden returns the 403 that names the user and what was refused.
+// forbidden returns the 403 that names the user and the refused action.
 func forbidden(a auth.Attributes, reason string) *meta.Status {
 	if a.Resource == "" {
 		why := fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path)

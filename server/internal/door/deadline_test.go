@@ -19,8 +19,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestStalledReaders: who does not read is given up on real connections, too,
-// and the connection serves others on.
+// TestStalledReaders checks, over real connections, that a client which does not read is
+// disconnected and that an HTTP/2 connection continues to serve other streams.
 func TestStalledReaders(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	seed := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = store }))
@@ -42,9 +42,9 @@ func TestStalledReaders(t *testing.T) {
 	}
 }
 
-// TestLongAnswersOfHandlers: a handler that says so writes for longer than a request may take;
-// its caller is cut off when it reads nothing, and so is who calls a handler that says nothing.
-func TestLongAnswersOfHandlers(t *testing.T) {
+// TestWriteDeadlineOfHandlers checks that a handler which sets write deadlines may write for longer
+// than RequestTime, and that a client which does not read is disconnected with and without them.
+func TestWriteDeadlineOfHandlers(t *testing.T) {
 	t.Parallel()
 	failed := make(chan error, 1)
 	piece := bytes.Repeat([]byte("x"), 64<<10)
@@ -64,7 +64,7 @@ func TestLongAnswersOfHandlers(t *testing.T) {
 					_ = c.SetWriteDeadline(time.Time{})
 				}
 				if !stall {
-					time.Sleep(8 * time.Millisecond) // all of it takes longer than a request may
+					time.Sleep(8 * time.Millisecond) // in total longer than RequestTime
 				}
 			}
 		}

@@ -1,5 +1,5 @@
-// Package door decides whether a request enters the server: who sent it, what share of the
-// server's capacity it gets, and whether it is allowed.
+// Package door decides whether a request enters the server: it authenticates the user, reserves
+// capacity, and authorizes the request.
 package door
 
 import (
@@ -21,11 +21,11 @@ import (
 	"orch.io/controlplane/server/internal/requestmetrics"
 )
 
-// Options are what a Door needs of a server.
+// Options are the parts of a server that a Door needs.
 type Options struct {
 	Names       names.Profile
 	Authorizer  auth.Authorizer
-	Audit       auth.Auditor // nil: none
+	Audit       auth.Auditor // nil without audit
 	Capacity    *capacity.Limiter
 	Objects     *objects.Store
 	Log         *slog.Logger
@@ -42,14 +42,14 @@ type Door struct{ o Options }
 // New returns a Door.
 func New(o Options) *Door { return &Door{o} }
 
-// Begin starts what bounds the request: its capacity and its deadlines. The caller calls End
-// when the request is over, whatever else happens.
+// Begin starts the capacity accounting and the deadlines of the request. The caller calls End when
+// the request is over, whatever else happens.
 func (d *Door) Begin(to http.ResponseWriter, r *exchange.Request) {
 	r.Usage.Begin(d.o.Capacity)
 	r.Deadline.Begin(to, r.HTTP, d.o.RequestTime)
 }
 
-// End releases what the request holds, and completes its audit record.
+// End releases the capacity that the request holds, and completes its audit record.
 func (d *Door) End(w *exchange.Response, r *exchange.Request) {
 	w.End()
 	d.completeAudit(w, r)
@@ -110,12 +110,12 @@ func reject(w *exchange.Response, r *exchange.Request, full error) {
 	w.Fail(full)
 }
 
-// catchUp waits until the caches show every commit that was acknowledged before the request
-// came, by any server over the store. What decides about the request (rights, definitions,
-// admission, the server that serves it) then is no older than what it reads or writes. A read at
-// any revision is decided by the state that it reads. Paths of no resource wait for a moment, and
-// health checks, which report on the store, not at all. If it turns out that the request
-// connects, or does not, it gets another slot; full is the 429 if there is none.
+// catchUp waits until the caches show every commit that any server over the store acknowledged
+// before the request began. The state that decides about the request (rights, definitions,
+// admission, aggregated API servers) is then at least as new as the objects that it reads or
+// writes. A read at any revision does not wait. Paths that are not resources wait for otherWait at
+// most, and health checks, which report on the store, not at all. If the request turns out to be a
+// connection, or not to be a connection, it gets another slot; full is the 429 if there is none.
 func (d *Door) catchUp(ctx context.Context, r *exchange.Request) (full, err error) {
 	switch {
 	case d.anyRevision(r), health.Endpoint(r.Path):
@@ -133,8 +133,8 @@ func (d *Door) catchUp(ctx context.Context, r *exchange.Request) (full, err erro
 	return full, err
 }
 
-// otherWait is how long a request for a path of no resource, such as discovery, waits for the
-// commits of other servers. Then it is answered without them, because clients begin with it.
+// otherWait bounds the wait of a request for a path that is not a resource, such as discovery. Then
+// it is served from the caches as they are, because clients begin with discovery.
 const otherWait = 2 * time.Second
 
 // refresh waits until the caches show the newest commit, and locates the request again.

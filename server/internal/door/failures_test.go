@@ -19,8 +19,8 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestRepeatedFailureIsLoggedOnce: a failure that requests cause again and again is logged once
-// with a count of the omitted records, and other failures are still logged.
+// TestRepeatedFailureIsLoggedOnce repeats a failure: it is logged once, with a count of the omitted
+// records, and other failures are still logged.
 func TestRepeatedFailureIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,12 +40,12 @@ func TestRepeatedFailureIsLoggedOnce(t *testing.T) {
 			a.Must(500, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("bad"))
 			a.Must(500, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("loud"))
 		}
-		told := log.Take()
-		require.Len(t, told, 20)
-		assert.Contains(t, told[0], "badly")
-		assert.Contains(t, told[1], "loudly")
-		assert.Contains(t, told[1], "stack=")
-		assert.Contains(t, told[1], "path="+apitest.ConfigMapsPath)
+		logged := log.Take()
+		require.Len(t, logged, 20)
+		assert.Contains(t, logged[0], "badly")
+		assert.Contains(t, logged[1], "loudly")
+		assert.Contains(t, logged[1], "stack=")
+		assert.Contains(t, logged[1], "path="+apitest.ConfigMapsPath)
 		assert.Equal(t, "35", a.RecoveredPanics("request"))
 
 		a.Must(500, "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"bad"}}`)
@@ -53,20 +53,20 @@ func TestRepeatedFailureIsLoggedOnce(t *testing.T) {
 
 		time.Sleep(time.Minute)
 		a.Must(500, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("bad"))
-		told = log.Take()
-		require.Len(t, told, 3)
-		assert.Contains(t, fmt.Sprint(told[:2]), "cause=panic in request of orch.io/controlplane/server/internal/door_test.TestRepeatedFailureIsLoggedOnce.")
-		assert.Contains(t, fmt.Sprint(told[:2]), "a refusal of configmaps count=25")
-		assert.Contains(t, told[2], "badly")
+		logged = log.Take()
+		require.Len(t, logged, 3)
+		assert.Contains(t, fmt.Sprint(logged[:2]), "cause=panic in request of orch.io/controlplane/server/internal/door_test.TestRepeatedFailureIsLoggedOnce.")
+		assert.Contains(t, fmt.Sprint(logged[:2]), "a refusal of configmaps count=25")
+		assert.Contains(t, logged[2], "badly")
 
 		for range 12 {
 			a.Must(500, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("bad"))
 		}
 		log.Take()
 		require.NoError(t, s.Shutdown(t.Context()))
-		told = log.Take()
-		require.Len(t, told, 1)
-		assert.Contains(t, told[0], "count=3")
+		logged = log.Take()
+		require.Len(t, logged, 1)
+		assert.Contains(t, logged[0], "count=3")
 	})
 }
 
@@ -75,8 +75,8 @@ type thing struct {
 	meta.ObjectMeta `json:"metadata"`
 }
 
-// TestFailureLogGroupsByCause: values that callers choose do not create new causes, and many
-// failures of one cause do not suppress another one.
+// TestFailureLogGroupsByCause checks that values in requests do not create new causes, and that
+// many failures of a cause do not suppress another cause.
 func TestFailureLogGroupsByCause(t *testing.T) {
 	t.Parallel()
 	const kinds = 25

@@ -16,8 +16,8 @@ const (
 	flowLevels  = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
 )
 
-// TestFlowControlObjects: the objects of flow control are there from the start, say at
-// once how requests are sorted, and those without which nothing works come back.
+// TestFlowControlObjects checks that the objects of flow control exist from the start, that changes
+// take effect at once, and that mandatory objects are recreated.
 func TestFlowControlObjects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

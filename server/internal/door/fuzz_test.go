@@ -14,8 +14,8 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// FuzzRequest sends whole requests. Whatever is in them, the answer is no fault
-// of the server's, a failure is a Status, nothing panics and nothing hangs.
+// FuzzRequest sends arbitrary requests. No response is a 5xx except a timeout, every error is a
+// Status, and nothing panics or hangs.
 func FuzzRequest(f *testing.F) {
 	s, log := apitest.NewErrorFree(f, func(b *server.Builder) {
 		b.Limits.FutureWait, b.Limits.RequestTime, b.Limits.Body = time.Millisecond, 20*time.Second, 64<<10
@@ -72,7 +72,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		defer res.Body.Close()
 		if res.StatusCode == http.StatusOK && watching {
-			return // it may have no end
+			return // the watch may not end
 		}
 		raw, err := io.ReadAll(res.Body)
 		if err != nil {
@@ -81,12 +81,12 @@ func FuzzRequest(f *testing.F) {
 		if errors := log.Take(); len(errors) > 0 {
 			t.Fatalf("logged: %q", errors)
 		}
-		judge(t, res, method, raw)
+		checkResponse(t, res, method, raw)
 	})
 }
 
-// judge checks that an answer is one that any request may get.
-func judge(t *testing.T, res *http.Response, method string, raw []byte) {
+// checkResponse checks the invariants of every response.
+func checkResponse(t *testing.T, res *http.Response, method string, raw []byte) {
 	code := res.StatusCode
 	if code < 400 || method == http.MethodHead {
 		return
@@ -95,7 +95,7 @@ func judge(t *testing.T, res *http.Response, method string, raw []byte) {
 		t.Fatalf("%d: %s", code, raw)
 	}
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
-		return // in another form; plain paths that are none
+		return // another format, or the plain 404 of a path that is not part of the API
 	}
 	var st struct {
 		Kind, Status, Reason, Message string

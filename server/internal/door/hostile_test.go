@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// refused checks an answer to what is wrong: a 4xx Status.
+// refused checks that a response is a 4xx Status of bounded size.
 func refused(t testing.TB, got apitest.Response, what ...any) {
 	t.Helper()
 	about := fmt.Sprint(what...)
@@ -36,8 +36,8 @@ func refused(t testing.TB, got apitest.Response, what ...any) {
 	assert.Less(t, len(got.Raw), 4<<20, about)
 }
 
-// rubbish are bodies that no verb takes.
-func rubbish() map[string]string {
+// invalidBodies returns bodies that no verb accepts.
+func invalidBodies() map[string]string {
 	deep := func(open, end string, n int) string {
 		return `{"metadata":{"name":"x"},"data":` + strings.Repeat(open, n) + "1" + strings.Repeat(end, n) + "}"
 	}
@@ -102,8 +102,8 @@ func many(n int, item string) string {
 	return b.String()
 }
 
-// TestHostileBodies sends every kind of rubbish to every verb as every media
-// type. Nothing is stored, nothing breaks.
+// TestHostileBodies sends every invalid body to every verb with every media type. Nothing is
+// stored, and nothing fails.
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
@@ -112,7 +112,7 @@ func TestHostileBodies(t *testing.T) {
 	version := a.Must(200, "GET", apitest.ConfigMapsPath+"/x", nil).ResourceVersion()
 	types := []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
 	patches := []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
-	for name, body := range rubbish() {
+	for name, body := range invalidBodies() {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range []struct {
 				method, path string
@@ -126,7 +126,7 @@ func TestHostileBodies(t *testing.T) {
 				for _, typ := range r.types {
 					got := a.Do(r.method, r.path, body, "Content-Type", typ)
 					if got.Code < 300 {
-						continue // some of it is fine in another language
+						continue // valid in this media type
 					}
 					refused(t, got, name, r.method, r.path, typ)
 				}
@@ -141,7 +141,7 @@ func TestHostileBodies(t *testing.T) {
 	assert.GreaterOrEqual(t, apitest.Revision(t, a.Must(200, "GET", apitest.ConfigMapsPath+"/x", nil).ResourceVersion()), apitest.Revision(t, version))
 }
 
-// TestHostilePatches: patches that would grow or loop.
+// TestHostilePatches sends patches that would grow or loop.
 func TestHostilePatches(t *testing.T) {
 	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
@@ -184,7 +184,8 @@ func TestHostilePatches(t *testing.T) {
 	assert.Equal(t, "1", apitest.NestedString(a.Must(200, "GET", item, nil).Body, "data", "v"))
 }
 
-// TestHostileSizes: what is over the limit is 413, and at the limit is not.
+// TestHostileSizes checks that a body above the limit is a 413, and that a body at the limit is
+// not.
 func TestHostileSizes(t *testing.T) {
 	t.Parallel()
 	s, _ := apitest.NewErrorFree(t, func(b *server.Builder) { b.Limits.Body = 1 << 20 })
@@ -193,15 +194,15 @@ func TestHostileSizes(t *testing.T) {
 	big := `{"metadata":{"name":"x"},"data":{"v":"` + strings.Repeat("x", 2<<20) + `"}}`
 	for _, r := range [][2]string{{"POST", apitest.ConfigMapsPath}, {"PUT", apitest.ConfigMapsPath + "/x"}, {"PATCH", apitest.ConfigMapsPath + "/x"}, {"DELETE", apitest.ConfigMapsPath + "/x"}} {
 		a.Must(413, r[0], r[1], big)
-		a.Must(413, r[0], r[1], io.MultiReader(strings.NewReader(big)))            // no length told
-		a.Must(413, r[0], r[1], io.MultiReader(strings.NewReader("{"), endless{})) // nor an end
+		a.Must(413, r[0], r[1], io.MultiReader(strings.NewReader(big)))            // without Content-Length
+		a.Must(413, r[0], r[1], io.MultiReader(strings.NewReader("{"), endless{})) // and without an end
 	}
 	fits := `{"metadata":{"name":"y"}}`
 	a.Must(201, "POST", apitest.ConfigMapsPath, fits+strings.Repeat(" ", 1<<20-len(fits)))
 	a.Must(413, "POST", apitest.ConfigMapsPath, fits+strings.Repeat(" ", 1<<20-len(fits)+1))
 }
 
-// endless is a body without an end.
+// endless is a reader without an end.
 type endless struct{}
 
 func (endless) Read(b []byte) (int, error) {
@@ -211,7 +212,7 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestHostileEncodings: compressed bodies are not understood and not unpacked.
+// TestHostileEncodings checks that compressed bodies are refused without being decompressed.
 func TestHostileEncodings(t *testing.T) {
 	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
@@ -227,8 +228,7 @@ func TestHostileEncodings(t *testing.T) {
 	assert.Empty(t, a.Must(200, "GET", apitest.ConfigMapsPath, nil).Names())
 }
 
-// TestHostileNames: names that paths, keys or files could take for something
-// else.
+// TestHostileNames writes objects with names that have a meaning in paths, storage keys or files.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
@@ -257,7 +257,7 @@ func TestHostileNames(t *testing.T) {
 	assert.Len(t, apitest.NestedString(got.Body, "metadata", "name"), 63)
 }
 
-// TestHostilePaths: every odd path has an answer, and none of them a wrong one.
+// TestHostilePaths checks that unusual paths get a correct response.
 func TestHostilePaths(t *testing.T) {
 	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
@@ -290,7 +290,7 @@ func TestHostilePaths(t *testing.T) {
 	assert.Equal(t, []string{"x"}, a.Must(200, "GET", apitest.ConfigMapsPath, nil).Names())
 }
 
-// TestHostileQueries: parameters in masses and of any shape.
+// TestHostileQueries sends many query parameters of any form.
 func TestHostileQueries(t *testing.T) {
 	t.Parallel()
 	s, _ := apitest.NewErrorFree(t, apitest.ShortFutureWait)
@@ -351,7 +351,8 @@ func TestHostileQueries(t *testing.T) {
 	refused(t, a.Do("PATCH", apitest.ConfigMapsPath+"/x?force=true", `{}`), "force")
 }
 
-// TestHostileHeaders: what negotiation, authentication and impersonation read.
+// TestHostileHeaders sends unusual headers of content negotiation, authentication and
+// impersonation.
 func TestHostileHeaders(t *testing.T) {
 	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
@@ -376,8 +377,7 @@ func TestHostileHeaders(t *testing.T) {
 	a.Must(415, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("y"), "Content-Type", "image/png")
 }
 
-// rawURL is a URL whose path and query are taken as they are, escapes undone as
-// a listener would.
+// rawURL returns a URL with the given path and query, decoded as by a server.
 func rawURL(path string) *url.URL {
 	u, err := url.ParseRequestURI(path)
 	if err != nil {

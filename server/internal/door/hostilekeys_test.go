@@ -12,16 +12,16 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestHugeKeysAreRefusedUnverified: a certificate signing request with a key of millions of bits
-// is refused before any arithmetic with the key.
+// TestHugeKeysAreRefusedUnverified checks that a certificate signing request with a key of millions
+// of bits is refused before any arithmetic with the key.
 func TestHugeKeysAreRefusedUnverified(t *testing.T) {
 	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)
 	const requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
-	// As long as a body may be, and as long as a request may be: one is told by
-	// its length, the other by its modulus.
+	// The first request is as long as a body may be and is refused by its length. The second is as
+	// long as a certificate request may be and is refused by its modulus.
 	for bits, want := range map[int]string{4_000_000: "a request of", 1_000_000: "an RSA key of 1000000 bits: must have at most 8192"} {
 		got := a.Do("POST", requests, map[string]any{
 			"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": map[string]any{"name": "bomb"},

@@ -10,9 +10,9 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestLongKeys: a key as long as a body may hold stands in the path of all below
-// it, and is told with none of their faults.
-func TestLongKeys(t *testing.T) {
+// TestLongKeyIsNotRepeatedInErrors sends a map key of 1 MiB with thousands of violations below it:
+// the errors, whose paths contain the key, stay small.
+func TestLongKeyIsNotRepeatedInErrors(t *testing.T) {
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)
 	widgets := apitest.NewWidgetDefinition(`{"m":{"type":"object","additionalProperties":{"type":"object","properties":{"l":{"type":"array","items":{"type":"integer"}},"x":{"type":"integer"}}}},"a":{"type":"string"}}`)
@@ -51,7 +51,7 @@ func TestLongKeys(t *testing.T) {
 	}
 }
 
-// TestColumnsAreBounded: columns that show the whole object make no row many
+// TestColumnsAreBounded checks that columns that show the whole object do not make a table row many
 // times as large.
 func TestColumnsAreBounded(t *testing.T) {
 	t.Parallel()

@@ -20,14 +20,13 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
-	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
 
-// testAuthority signs certificates of clients.
+// testAuthority signs client certificates.
 type testAuthority struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -69,12 +68,12 @@ func (a *testAuthority) pool() *x509.CertPool {
 	return p
 }
 
-// TestIdentity asks over TLS who one is, by every combination of credentials
-// that might be taken for another.
+// TestIdentity requests over TLS the user that results from each combination of credentials,
+// including combinations that could be mistaken for others.
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	users, proxies, strangers := newTestAuthority(t), newTestAuthority(t), newTestAuthority(t)
-	proxy, err := requestheader.New(requestheader.Config{Roots: proxies.pool(), AllowedNames: []string{"front"},
+	proxy, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: proxies.pool(), AllowedNames: []string{"front"},
 		UserHeaders: []string{"X-Remote-User"}, GroupHeaders: []string{"X-Remote-Group"}, ExtraPrefixes: []string{"X-Remote-Extra-"}})
 	require.NoError(t, err)
 	file, err := tokenfile.Parse(strings.NewReader("alice-token,alice,1,devs\n"))
@@ -119,8 +118,8 @@ func TestIdentity(t *testing.T) {
 	} {
 		config := web.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 		if c.cert != nil {
-			// Not Certificates: Go would hold back what the server's list of
-			// authorities does not name.
+			// GetClientCertificate instead of Certificates: otherwise Go would withhold
+			// certificates of authorities that the server's list does not name.
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.cert, nil }
 		}
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}

@@ -16,27 +16,27 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// personas lets alice impersonate what it lists as "resource=name", and everybody do
-// anything else.
+// personas is an Authorizer that allows alice to impersonate the listed users and attributes, as
+// "resource=name", and allows everything else.
 type personas []string
 
 func (p personas) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	if a.Verb != "impersonate" {
 		return auth.Allow, "", nil
 	}
-	what := a.Resource
+	resource := a.Resource
 	if a.Subresource != "" {
-		what += "/" + a.Subresource
+		resource += "/" + a.Subresource
 	}
 	for _, ok := range p {
-		if ok == what+"="+a.Name && a.User.Name == "alice" {
+		if ok == resource+"="+a.Name && a.User.Name == "alice" {
 			return auth.Allow, "", nil
 		}
 	}
 	return auth.NoOpinion, "no rule", nil
 }
 
-// TestImpersonation: a caller needs a right to each part of whom to act as.
+// TestImpersonation checks that impersonation needs a permission for each part of the identity.
 func TestImpersonation(t *testing.T) {
 	t.Parallel()
 	file, err := tokenfile.Parse(strings.NewReader("token,alice,1\n"))

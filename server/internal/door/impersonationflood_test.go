@@ -15,10 +15,10 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// stillStore is a store that tells its newest revision only when it is let.
+// stillStore is a store whose Revision can be blocked.
 type stillStore struct {
 	storage.Backend
-	still sync.RWMutex // held for writing while it tells nothing
+	still sync.RWMutex // held for writing to block Revision
 }
 
 func (s *stillStore) Revision(ctx context.Context) (storage.Revision, error) {
@@ -27,8 +27,8 @@ func (s *stillStore) Revision(ctx context.Context) (storage.Revision, error) {
 	return s.Backend.Revision(ctx)
 }
 
-// TestImpersonatedRequestsUseTheImpersonatorsSeats: requests with impersonation are bounded by the
-// share of the user who sends them.
+// TestImpersonatedRequestsUseTheImpersonatorsSeats checks that requests with impersonation count
+// for the user who sends them.
 func TestImpersonatedRequestsUseTheImpersonatorsSeats(t *testing.T) {
 	t.Parallel()
 	store := &stillStore{Backend: memstore.New(memstore.Options{})}
@@ -42,7 +42,7 @@ func TestImpersonatedRequestsUseTheImpersonatorsSeats(t *testing.T) {
 		})
 	}
 	refused := 0
-	for range 60 { // whatever has no place is answered at once
+	for range 60 { // requests without a slot are refused at once
 		if <-codes == http.StatusTooManyRequests {
 			refused++
 		}

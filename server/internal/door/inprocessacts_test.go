@@ -15,8 +15,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestBindingAndEvictionAreAdmittedOnce: admission sees the body of a binding or an eviction and
-// what a program's subresource changes, but not the resulting change of the pod a second time.
+// TestBindingAndEvictionAreAdmittedOnce checks that admission gets the body of a binding or an
+// eviction, and the changes of a program's subresource, but not the resulting change of the pod a
+// second time.
 func TestBindingAndEvictionAreAdmittedOnce(t *testing.T) {
 	t.Parallel()
 	var seen []string

@@ -18,9 +18,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestControllersAreAuditedByIdentity: admission and audit see the identity of the garbage
-// collector with the preconditions and the propagation policy of its deletions; the definition
-// controller is the server itself.
+// TestControllersAreAuditedByIdentity checks that admission and audit get the identity of the
+// garbage collector with the preconditions and the propagation policy of its deletions, and that
+// the definition controller acts as the server itself.
 func TestControllersAreAuditedByIdentity(t *testing.T) {
 	t.Parallel()
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: RequestResponse}]}"), names.Kubernetes)

@@ -9,8 +9,8 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestPatchIdentity: a patch that leaves no name, no apiVersion or another kind
-// is refused; one that leaves them alone may be lenient.
+// TestPatchIdentity checks that a patch which removes the name or apiVersion, or changes the kind,
+// is refused.
 func TestPatchIdentity(t *testing.T) {
 	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)

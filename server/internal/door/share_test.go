@@ -18,17 +18,17 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestFlowHeaders: every answer to a known caller tells its flow schema and
-// priority level.
+// TestFlowHeaders checks that every response to an authenticated user has the UIDs of its flow
+// schema and priority level.
 func TestFlowHeaders(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -65,8 +65,8 @@ func TestFlowHeaders(t *testing.T) {
 	}
 }
 
-// TestUserWithoutFreeSeatGets429: a user who holds all seats of its share waits and then gets a
-// 429, while other priority levels keep theirs.
+// TestUserWithoutFreeSeatGets429 checks that a user who holds all seats of its share waits and then
+// gets a 429, while other priority levels keep theirs.
 func TestUserWithoutFreeSeatGets429(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
@@ -115,8 +115,7 @@ func TestUserWithoutFreeSeatGets429(t *testing.T) {
 	assert.EqualValues(t, 86, refused.Load())
 }
 
-// TestWatchesPerUserAreBounded: a user cannot open more watches than its share, so that others
-// keep theirs.
+// TestWatchesPerUserAreBounded checks that a user cannot open more watches than its share.
 func TestWatchesPerUserAreBounded(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.Watches = 10 })
@@ -135,7 +134,7 @@ func TestWatchesPerUserAreBounded(t *testing.T) {
 		}
 		return n
 	}
-	assert.Equal(t, 3, fill("greedy"), "half of what the level may have, without what is for the next ones")
+	assert.Equal(t, 3, fill("greedy"), "half of the level's room, without the quarter for first parts")
 	assert.Equal(t, 2, fill("second"))
 	assert.Equal(t, 1, fill("third"))
 	for range 20 {
@@ -143,9 +142,9 @@ func TestWatchesPerUserAreBounded(t *testing.T) {
 	}
 }
 
-// TestRequestsWithoutSeats: what waits for its body or for its reader takes no
-// seat, and nobody has so much of it that others have no place.
-func TestRequestsWithoutSeats(t *testing.T) {
+// TestWaitingRequestsHoldNoSeat checks that a request which waits for its body or its reader holds
+// no seat, and that a user cannot hold all slots with such requests.
+func TestWaitingRequestsHoldNoSeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.InFlight, b.Limits.Requests = 2, 40 })
@@ -161,7 +160,7 @@ func TestRequestsWithoutSeats(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		for range 11 { // of the 28 that the other levels do not keep
+		for range 11 { // of the 28 slots that other levels do not keep
 			post("slow")
 		}
 		get := func(user, group string) apitest.Response {
@@ -178,7 +177,7 @@ func TestRequestsWithoutSeats(t *testing.T) {
 		assert.Equal(t, 200, get("other", "").Code)
 		assert.Equal(t, 200, get("root", auth.Masters).Code)
 		assert.Equal(t, 401, get("", "").Code)
-		all.Wait() // a minute
+		all.Wait() // until RequestTime is over
 		assert.Equal(t, 200, get("slow", "").Code)
 		for _, w := range bodies {
 			_ = w.Close()
@@ -186,8 +185,8 @@ func TestRequestsWithoutSeats(t *testing.T) {
 	})
 }
 
-// TestUnreadResponsesAreBoundedPerUser: the bytes of long responses that a user does not read are
-// bounded.
+// TestUnreadResponsesAreBoundedPerUser checks that the bytes of long responses that a user does not
+// read are bounded.
 func TestUnreadResponsesAreBoundedPerUser(t *testing.T) {
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 72 << 20 }) // 44 of them for the level
 	near := apitest.InProcess(t, s)
@@ -232,8 +231,8 @@ func TestUnreadResponsesAreBoundedPerUser(t *testing.T) {
 	}
 }
 
-// TestUnreadListsHoldBoundedMemory: lists that clients do not read hold a bounded amount of memory
-// beside the shared entries.
+// TestUnreadListsHoldBoundedMemory checks that lists which clients do not read hold a bounded
+// amount of memory beside the shared entries.
 func TestUnreadListsHoldBoundedMemory(t *testing.T) {
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 4 << 20 })
 	near := apitest.InProcess(t, s)
@@ -258,9 +257,9 @@ func TestUnreadListsHoldBoundedMemory(t *testing.T) {
 	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath+"?limit=1", nil, "X-User", "intruder").Code, "short ones are not counted")
 }
 
-// TestAnswerLargerThanAll: an answer of more bytes than there are for all takes
-// what its level may have, and gives that back.
-func TestAnswerLargerThanAll(t *testing.T) {
+// TestResponseLargerThanPool checks that a response larger than the pool takes the maximum of its
+// level, and gives it back.
+func TestResponseLargerThanPool(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 100_000 }))
 	require.Equal(t, 201, a.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c", "k", strings.Repeat("x", 300_000)), "X-User", "u").Code)
@@ -269,9 +268,9 @@ func TestAnswerLargerThanAll(t *testing.T) {
 	}
 }
 
-// TestManyUsersDoNotExhaustOtherLevels: seats and unfinished large bodies that many users hold do
-// not affect other priority levels or users without any. The service accounts of a namespace share
-// one allowance.
+// TestManyUsersDoNotExhaustOtherLevels checks that seats and unfinished large bodies that many
+// users hold do not affect other priority levels, or users without any. The service accounts of a
+// namespace share one allowance.
 func TestManyUsersDoNotExhaustOtherLevels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -322,8 +321,8 @@ func TestManyUsersDoNotExhaustOtherLevels(t *testing.T) {
 	})
 }
 
-// TestLargeBodies share a pool: who gets nothing of it in time is told to come
-// again; small bodies do not wait, and nobody waits for a user who has too much.
+// TestLargeBodies checks that large bodies share a pool: a user who gets no part of it in time gets
+// a 429, small bodies do not wait, and a user who holds too much does not delay other users.
 func TestLargeBodies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -371,7 +370,7 @@ func TestLargeBodies(t *testing.T) {
 		assert.Equal(t, 201, a.Do("POST", apitest.ConfigMapsPath+"?dryRun=All", apitest.NewConfigMap("x", "k", large), "X-User", "root", "X-Group", auth.Masters).Code)
 		assert.Zero(t, time.Since(begun))
 
-		// The largest share waits in front; the small ones behind do not starve it.
+		// The largest body waits first; small bodies behind it do not starve it.
 		var late atomic.Int64
 		for i, size := range []int{900 << 10, 200 << 10, 200 << 10} {
 			all.Go(func() {
@@ -392,8 +391,8 @@ func TestLargeBodies(t *testing.T) {
 	})
 }
 
-// TestUnfinishedBodies: of a body that is announced only what is there is held, and
-// of bodies that wait for each other some get through.
+// TestUnfinishedBodies checks that an announced body holds only the bytes that have arrived, and
+// that of bodies that wait for each other some complete.
 func TestUnfinishedBodies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -431,17 +430,16 @@ func TestUnfinishedBodies(t *testing.T) {
 		send(0, 20_000)
 		begun := time.Now()
 		assert.Equal(t, 201, a.Do("POST", apitest.ConfigMapsPath+"?dryRun=All", whole, "X-User", "other").Code)
-		assert.Zero(t, time.Since(begun), "none of the unfinished holds more than what is there")
+		assert.Zero(t, time.Since(begun), "an unfinished body holds only the bytes that have arrived")
 		send(20_000, 100_000)       // more than there is room for
-		time.Sleep(5 * time.Second) // nobody waits longer for the others
+		time.Sleep(5 * time.Second) // bodies wait no longer for each other
 		send(100_000, len(whole))
 		all.Wait()
 		assert.Equal(t, map[int]int{201: 4, 429: 8}, codes)
 	})
 }
 
-// TestBodyLengths: bodies of every length arrive whole, announced or not, and in
-// pieces.
+// TestBodyLengths sends bodies of many lengths, with and without Content-Length, in pieces.
 func TestBodyLengths(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) { b.Limits.Body = 100_000 })
@@ -463,9 +461,9 @@ func TestBodyLengths(t *testing.T) {
 	assert.Equal(t, 413, a.Do("POST", apitest.ConfigMapsPath, struct{ io.Reader }{apitest.Reader(t, tooLong)}).Code)
 }
 
-// TestOwnFlowControl: a program may say itself how seats are shared, and is told
-// what is wrong with it.
-func TestOwnFlowControl(t *testing.T) {
+// TestServingFlowControl checks that Serving.FlowControl configures seats and that an invalid
+// configuration is an error.
+func TestServingFlowControl(t *testing.T) {
 	t.Parallel()
 	config := flowcontrol.Default(names.Kubernetes)
 	config.Schemas = append(config.Schemas, flowcontrol.FlowSchema{Name: "closed", Level: "closed", Rules: []flowcontrol.Rule{{
@@ -478,11 +476,11 @@ func TestOwnFlowControl(t *testing.T) {
 	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "open").Code)
 
 	_, err := (&server.Builder{Authorizer: auth.AllowAll, Serving: server.Serving{FlowControl: &flowcontrol.Config{}}}).Build(t.Context())
-	assert.ErrorContains(t, err, "flow control without schemas")
+	assert.ErrorContains(t, err, "flow control has no schemas")
 }
 
-// TestSetFlowControl: all that is shared follows a configuration that comes while
-// the server runs, and what is held meanwhile is kept.
+// TestSetFlowControl checks that a new configuration applies to all shared limits while the server
+// runs, and that requests keep what they hold.
 func TestSetFlowControl(t *testing.T) {
 	t.Parallel()
 	config := flowcontrol.Default(names.Kubernetes)
@@ -510,8 +508,8 @@ func TestSetFlowControl(t *testing.T) {
 	assert.Equal(t, 429, open("vip"), "as before")
 }
 
-// TestUnauthorizedRequestIsRefusedBeforeItsBody: an unauthenticated or unauthorized caller gets
-// the response while its body is still arriving.
+// TestUnauthorizedRequestIsRefusedBeforeItsBody checks that an unauthenticated or unauthorized
+// client gets the response while its body is still arriving.
 func TestUnauthorizedRequestIsRefusedBeforeItsBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -536,9 +534,9 @@ func TestUnauthorizedRequestIsRefusedBeforeItsBody(t *testing.T) {
 	})
 }
 
-// TestShortUnreadAnswers: who does not read the short answers of HTTP/2, errors
-// among them, is given up, and so few wait for him that others have places.
-func TestShortUnreadAnswers(t *testing.T) {
+// TestUnreadErrorsAreBounded checks that a client which does not read short HTTP/2 responses, such
+// as errors, is disconnected, and that few of them wait, so that others get a slot.
+func TestUnreadErrorsAreBounded(t *testing.T) {
 	for _, path := range []string{apitest.ConfigMapsPath + "/none", "/version", "/healthz", "/nothing", "/api/v9/things"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestSLIMetricsDoNotRunChecks: the page of SLI metrics shows the results of health probes and
-// does not run the checks.
+// TestSLIMetricsDoNotRunChecks checks that the page of SLI metrics shows the results of health
+// probes without running the checks.
 func TestSLIMetricsDoNotRunChecks(t *testing.T) {
 	t.Parallel()
 	var runs atomic.Int32

@@ -78,8 +78,8 @@ func (c *Record) Started(code int) {
 	}
 }
 
-// Complete ends the record with the notes and the code of the response. It returns how many
-// annotations had no room.
+// Complete ends the record with the notes and the code of the response. It returns the number of
+// annotations that had no room.
 func (c *Record) Complete(n *Notes, code int) (leftOut int) {
 	leftOut = n.annotate(c.Trail.Annotate) // the first value of a key counts
 	c.Outcome.Code = code

@@ -26,16 +26,15 @@ func MethodNotAllowed() *meta.Status {
 	return st
 }
 
-// ShuttingDown returns the 503 that tells callers to try again, at another server or when this
-// one is back.
+// ShuttingDown returns the 503 that makes clients retry, at another server or after the restart.
 func ShuttingDown() *meta.Status {
 	st := meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
 	st.Details = &meta.StatusDetails{RetryAfterSeconds: 1}
 	return st
 }
 
-// Fail writes the response to a request that failed, unless its response has begun. It is the
-// one place where errors become HTTP.
+// Fail writes the response to a request that failed, unless its response has begun. Every error
+// becomes HTTP here.
 func (w *Response) Fail(err error) {
 	r := w.Request
 	st := bounded(w.status(err))
@@ -64,8 +63,8 @@ func (w *Response) Fail(err error) {
 	w.SendStatus(m, st.Code, st)
 }
 
-// Panicked logs a panic that ended the request, and answers with a 500. If the response has
-// begun it aborts the connection instead, because half a response must not look like a whole
+// Panicked logs a panic that ended the request, and responds with a 500. If the response has begun,
+// it aborts the connection instead, so that the client does not take half a response for a whole
 // one. The deferred function that recovered the panic calls it.
 func (w *Response) Panicked(value any) {
 	r := w.Request
@@ -79,12 +78,12 @@ func (w *Response) Panicked(value any) {
 		r.Aborted = true
 		panic(http.ErrAbortHandler)
 	}
-	w.Fail(r.internal("the server panicked while it handled the request"))
+	w.Fail(r.internalError("the server panicked while it handled the request"))
 }
 
-// internal returns a 500 with a cause that callers may see. The log has the rest under the
-// audit ID.
-func (r *Request) internal(cause string) *meta.Status {
+// internalError returns a 500 with the audit ID and a cause that clients may see. The log has the
+// details under the same ID.
+func (r *Request) internalError(cause string) *meta.Status {
 	return meta.Internal(fmt.Errorf("%s (audit ID %s)", cause, r.ID))
 }
 
@@ -112,8 +111,8 @@ func bounded(st *meta.Status) *meta.Status {
 	return &short
 }
 
-// status maps an error to the Status that the caller sees, and logs it if the server or its
-// store is at fault.
+// status maps an error to the Status for the client, and logs the error if the server or its store
+// is at fault.
 func (w *Response) status(err error) *meta.Status {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
@@ -121,7 +120,7 @@ func (w *Response) status(err error) *meta.Status {
 	}
 	st := objects.Status(err)
 	if st == nil {
-		st = w.Request.internal(publicCause(err))
+		st = w.Request.internalError(publicCause(err))
 	}
 	var unavailable *storage.UnavailableError
 	if st.Code == http.StatusInternalServerError || errors.As(err, &unavailable) {
@@ -130,8 +129,8 @@ func (w *Response) status(err error) *meta.Status {
 	return st
 }
 
-// publicCause returns what callers may know about an error that has no Status: the text of the
-// error may name files, hosts or other objects.
+// publicCause returns a description of an error without a Status that clients may see. The text of
+// the error may contain names of files, hosts or other objects.
 func publicCause(err error) string {
 	var damaged *storage.DamagedError
 	switch {
@@ -147,7 +146,7 @@ func publicCause(err error) string {
 	return "the store failed"
 }
 
-// log logs why the request failed. A panic was logged where it was recovered.
+// log logs the error of the request, except a panic, which was logged where it was recovered.
 func (w *Response) log(err error) {
 	r := w.Request
 	if r.Audit.Outcome.Panicked {
@@ -162,7 +161,7 @@ func (w *Response) log(err error) {
 }
 
 // subject returns the resource of the request if the server has it. Other parts of the path are
-// the caller's choice.
+// arbitrary text from the client.
 func (r *Request) subject() string {
 	if r.Version == nil {
 		return "no resource"

@@ -17,8 +17,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestInternalErrorsNameTheAuditID answers with errors of the store: the response names the
-// audit ID and a cause that callers may see, and the log has the error under the same ID.
+// TestInternalErrorsNameTheAuditID responds with errors of the store: the response has the audit ID
+// and a public cause, and the log has the error under the same ID.
 func TestInternalErrorsNameTheAuditID(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -44,7 +44,7 @@ func TestInternalErrorsNameTheAuditID(t *testing.T) {
 	}
 }
 
-// TestPanicsNameTheAuditID answers a request whose handler panicked.
+// TestPanicsNameTheAuditID responds to a request whose handler panicked.
 func TestPanicsNameTheAuditID(t *testing.T) {
 	var log strings.Builder
 	panics := 0

@@ -13,11 +13,11 @@ import (
 	"orch.io/controlplane/server/internal/fairqueue"
 )
 
-// Compressor compresses responses with gzip where that pays: compression costs more than
+// Compressor compresses responses with gzip if that is worthwhile: compression costs more than
 // making the response.
 type Compressor struct {
-	From  int  // bytes from which on responses are compressed; negative: never
-	Local bool // compress for callers on this machine, too
+	From  int  // size in bytes from which responses are compressed; negative means never
+	Local bool // also compress for clients on this machine
 
 	writers sync.Pool // of *gzip.Writer
 }
@@ -40,8 +40,8 @@ func (w *Response) encode(length int) io.WriteCloser {
 	return out
 }
 
-// Compresses reports whether a body of length bytes is to be compressed. If that depends on the
-// request, it says so in the header of the response.
+// Compresses reports whether a body of length bytes is compressed. If that depends on the request,
+// it adds a Vary header.
 func (w *Response) Compresses(length int) bool {
 	c, r := &w.server.Compress, w.Request.HTTP
 	if c.From < 0 || length < c.From || !c.Local && !isRemote(r.RemoteAddr) {
@@ -61,12 +61,14 @@ type noBody struct{}
 func (noBody) Write(b []byte) (int, error) { return len(b), nil }
 func (noBody) Close() error                { return nil }
 
+// gzipBody compresses the body, and holds a part of the compressors until Close.
 type gzipBody struct {
 	*gzip.Writer
 	from *Compressor
 	part fairqueue.Part
 }
 
+// open returns a gzip writer to w, which it reuses from an earlier response if possible.
 func (c *Compressor) open(w io.Writer) *gzip.Writer {
 	g, ok := c.writers.Get().(*gzip.Writer)
 	if !ok {

@@ -68,8 +68,8 @@ func TestIsRemote(t *testing.T) {
 	}
 }
 
-// TestCompressorsAreBounded fills one caller's share of the compressors: its next response is
-// sent uncompressed, while another caller's response is compressed.
+// TestCompressorsAreBounded fills a user's share of the compressors: the user's next response is
+// sent uncompressed, while another user's response is compressed.
 func TestCompressorsAreBounded(t *testing.T) {
 	limiter, err := capacity.New(capacity.Options{Names: names.Orch, Config: flowcontrol.Default(names.Orch), Metrics: prometheus.NewRegistry(), Seats: 10})
 	require.NoError(t, err)

@@ -10,10 +10,10 @@ import (
 type Lifetime struct {
 	requests sync.WaitGroup
 
-	mu     sync.Mutex // guards the rest, and requests against an Add after Close
-	closed bool       // Close was called
-	ended  bool       // End was called
-	bound  map[*context.CancelFunc]bool
+	mu     sync.Mutex                   // guards the fields below, and prevents requests.Add after Close
+	closed bool                         // Close was called
+	ended  bool                         // End was called
+	bound  map[*context.CancelFunc]bool // cancelled by End
 }
 
 // Enter counts a request in. It reports false after Close; otherwise the caller calls Leave when
@@ -31,8 +31,8 @@ func (l *Lifetime) Enter() bool {
 // Leave counts a request out.
 func (l *Lifetime) Leave() { l.requests.Done() }
 
-// Bind has End call cancel, at once if End was called before. The caller calls release when it
-// does not need that any more.
+// Bind makes End call cancel; if End was called before, Bind calls it at once. The caller calls
+// release when cancel is no longer needed.
 func (l *Lifetime) Bind(cancel context.CancelFunc) (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *Lifetime) Bind(cancel context.CancelFunc) (release func()) {
 	}
 }
 
-// End ends the watches and connections, and those that begin later at once.
+// End ends all watches and connections, and from now on ends new ones at once.
 func (l *Lifetime) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,7 +28,7 @@ type annotation struct{ key, value string }
 
 func (a annotation) size() int { return len(a.key) + len(a.value) }
 
-// Bounds of the annotations of one request, over all its attempts and objects.
+// Bounds of the annotations of a request, over all its attempts and objects.
 const (
 	maxAnnotations     = 256
 	maxAnnotationBytes = 512 << 10
@@ -36,8 +36,8 @@ const (
 	maxExternalBytes   = 128 << 10
 )
 
-// Bounds of the warnings of one response, in bytes. If all warnings are longer than allWarnings
-// together, each is cut to shortWarning.
+// Bounds of the warnings of a response, in bytes. If all warnings together are longer than
+// allWarnings, each is cut to shortWarning.
 const (
 	allWarnings  = 4 << 10
 	shortWarning = 256
@@ -53,8 +53,8 @@ func (n *Notes) Warn(text string) {
 	}
 }
 
-// Annotate sets an annotation of the audit event if there is room for it. It replaces the value
-// that the key has, because a write that starts over after a conflict is admitted again.
+// Annotate sets an annotation of the audit event if there is room for it. It replaces an earlier
+// value of the key, because a write that is retried after a conflict is admitted again.
 func (n *Notes) Annotate(key, value string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -63,16 +63,16 @@ func (n *Notes) Annotate(key, value string) {
 	}
 }
 
-// AnnotateExternal is Annotate for annotations of webhooks, which have bounds of their own. It
-// reports whether there was room.
+// AnnotateExternal is Annotate for annotations of webhooks, which have their own bounds. It reports
+// whether there was room.
 func (n *Notes) AnnotateExternal(key, value string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.external.set(annotation{key, value}, maxExternal, maxExternalBytes)
 }
 
-// set adds an annotation or replaces the value of its key, within a number of annotations and
-// of bytes.
+// set adds an annotation or replaces the value of its key, within bounds for the number of
+// annotations and their bytes. It reports whether there was room.
 func (s *annotations) set(a annotation, number, size int) bool {
 	i := slices.IndexFunc(s.list, func(other annotation) bool { return other.key == a.key })
 	grown := a.size()
@@ -90,7 +90,8 @@ func (s *annotations) set(a annotation, number, size int) bool {
 	return true
 }
 
-// annotate hands all annotations to f, own ones first, and returns how many had no room.
+// annotate calls f with all annotations, first with the server's own, and returns the number that
+// had no room.
 func (n *Notes) annotate(f func(key, value string)) (leftOut int) {
 	n.mu.Lock()
 	all, leftOut := slices.Concat(n.own.list, n.external.list), n.leftOut

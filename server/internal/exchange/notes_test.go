@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAnnotationsAreBounded adds too many annotations: the first ones stay, in order, each with
-// the last value that fits.
+// TestAnnotationsAreBounded adds too many annotations: the first annotations are kept, in order,
+// each with the last value that fits.
 func TestAnnotationsAreBounded(t *testing.T) {
 	var n Notes
 	long := strings.Repeat("x", maxAnnotationBytes/4)

@@ -1,6 +1,6 @@
-// Package exchange is one HTTP request on its way through the server, and the response to it.
-// It negotiates content, writes bytes, Statuses and errors, and keeps what the server records
-// about the request. It does not know what the verbs do.
+// Package exchange represents an HTTP request on its way through the server, and the response to
+// it. It negotiates content, writes bytes, Statuses and errors, and collects the warnings and the
+// audit record of the request. It knows nothing of the verbs.
 package exchange
 
 import (
@@ -22,9 +22,9 @@ import (
 	"orch.io/controlplane/server/internal/requestinfo"
 )
 
-// Request is one request: what its method and path ask for and, as the server finds it out,
-// who sent it and which type it is about. It belongs to the goroutine of the request, except
-// for Notes and Usage.Outside.
+// Request is a request: the attributes from its method and path and, as the server determines them,
+// its user and type. It belongs to the goroutine of the request, except for Notes and
+// Usage.Outside.
 type Request struct {
 	requestinfo.Info
 	HTTP *http.Request // its context carries the user, and has no deadline
@@ -33,31 +33,31 @@ type Request struct {
 
 	Notes    Notes
 	Audit    Record
-	Limit    time.Duration // for the request, unless it is long-running
+	Limit    time.Duration // time for the request, unless it is long-running
 	Deadline WriteDeadline
 	Usage    capacity.Usage
 	Index    consistency.ReadIndex // the newest revision that the request reads
 
-	LongRunning bool // a watch or a connection: lasts as long as the caller wants
-	Connects    bool // goes on to another server or an agent of a node
+	LongRunning bool // a watch or a connection, which lasts as long as the client wants
+	Connects    bool // proxied to another server or an agent of a node
 
 	Remote  *aggregator.Version   // set if another server serves the version
-	Version *resource.Version     // that the path names; nil until it is resolved
-	Sub     *resource.Subresource // that the path names; nil if none
+	Version *resource.Version     // type and version in the path; nil until resolved
+	Sub     *resource.Subresource // subresource in the path; nil if none
 	Media   media.Type            // of the response
 
-	// What metrics distinguish.
-	Routed  bool // the caller may make the request, and the server serves what it asks for
-	Aborted bool // the server cut the connection
+	// The attributes that metrics distinguish.
+	Routed  bool // the request is authorized, and the server serves its path
+	Aborted bool // the server closed the connection before the end of the response
 }
 
-// AuditHeader is the header that names a request in its response, and in the audit.
+// AuditHeader is the header with the audit ID of a request.
 const AuditHeader = "Audit-Id"
 
-const maxAuditID = 64 // bytes of an ID that the caller chose
+const maxAuditID = 64 // bytes of an ID in a request
 
-// auditID returns the ID that the caller gave the request if it is a usable one, else a new
-// one. A new ID is unique, but not hard to guess.
+// auditID returns the audit ID in a request header if it is usable, or a new ID. A new ID is
+// unique, but not hard to guess.
 func auditID(h http.Header) string {
 	id := h.Get(AuditHeader)
 	if id != "" && len(id) <= maxAuditID && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
@@ -81,7 +81,7 @@ func (r *Request) Action() auth.Attributes {
 	return auth.Attributes{
 		User: r.User, Verb: r.Verb, Path: r.Path,
 		Group: r.Group, Version: r.APIVersion, Resource: r.Resource, Subresource: r.Subresource,
-		Namespace: r.Namespace, Name: r.Name + r.Selected, // one of them is empty
+		Namespace: r.Namespace, Name: r.Name + r.Selected, // at most one of them is set
 		Fields: r.selector("fieldSelector"), Labels: r.selector("labelSelector"),
 	}
 }
@@ -101,8 +101,8 @@ func (r *Request) SetUser(user *auth.User) {
 	r.HTTP = r.HTTP.WithContext(meta.WithUser(r.HTTP.Context(), user))
 }
 
-// BodyVersion returns the version of the objects in the bodies of the request: the version of
-// the item, or of a sub-resource with a kind of its own.
+// BodyVersion returns the version of the objects in the bodies of the request: the version of the
+// item, or of a subresource with a kind of its own.
 func (r *Request) BodyVersion() *resource.Version {
 	if r.Sub != nil && r.Sub.Body != nil {
 		return r.Sub.Body
@@ -110,7 +110,7 @@ func (r *Request) BodyVersion() *resource.Version {
 	return r.Version
 }
 
-// BodyIn is BodyVersion for a body that names an apiVersion.
+// BodyIn is BodyVersion for a body with the given apiVersion.
 func (r *Request) BodyIn(apiVersion string) *resource.Version {
 	if r.Sub != nil && r.Sub.Body != nil {
 		return r.Sub.BodyIn(apiVersion)
@@ -118,7 +118,8 @@ func (r *Request) BodyIn(apiVersion string) *resource.Version {
 	return r.Version
 }
 
-// Pretty reports whether the response is to be indented for people.
+// Pretty reports whether the response is indented: if the parameter pretty is set, or for clients
+// that show responses to people.
 func (r *Request) Pretty() bool {
 	if v, ok := r.Query["pretty"]; ok {
 		return len(v) == 0 || v[0] == "" || requestinfo.Truthy(r.Query, "pretty")

@@ -13,15 +13,15 @@ import (
 	"orch.io/controlplane/server/internal/requestinfo"
 )
 
-// Responder makes the responses of one server. Its methods may be called concurrently.
+// Responder makes the responses of a server. Its methods may be called concurrently.
 type Responder struct {
 	Names    names.Profile
 	Compress Compressor
 	Errors   *errorlog.Log // receives the cause of each response with code 500, and store outages
 }
 
-// New returns an HTTP request as a Request, and its Response with the headers that every
-// response has.
+// New returns the Request and Response of an HTTP request. The response has the headers that all
+// responses have.
 func (s *Responder) New(w http.ResponseWriter, h *http.Request) (*Response, *Request) {
 	r := &Request{Info: requestinfo.Of(h), HTTP: h, ID: auditID(h.Header)}
 	head, values := w.Header(), []string{r.ID, "no-cache, private"}
@@ -29,7 +29,7 @@ func (s *Responder) New(w http.ResponseWriter, h *http.Request) (*Response, *Req
 	return &Response{ResponseWriter: w, Request: r, server: s}, r
 }
 
-// Response writes the response to a Request, and remembers what it wrote.
+// Response writes the response to a Request, and records its code and size.
 type Response struct {
 	http.ResponseWriter
 	Code int // zero until the response begins
@@ -39,9 +39,9 @@ type Response struct {
 	server  *Responder
 }
 
-// Begin records that the response begins with the code, and releases what the request holds
-// only while the server works on it. Handlers that take the connection over call it; for
-// others WriteHeader and Write do.
+// Begin records that the response begins with the code, and releases the capacity that the request
+// needs only while the server works on it. WriteHeader and Write call it; handlers that take over
+// the connection call it themselves.
 func (w *Response) Begin(code int) {
 	if w.Code == 0 {
 		w.Code = code
@@ -66,12 +66,13 @@ func (w *Response) Write(b []byte) (int, error) {
 // Unwrap returns the underlying writer, for http.ResponseController.
 func (w *Response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// SetWriteDeadline bounds how long the following writes may wait for the peer. Handlers that
-// programs add call it through http.ResponseController.
+// SetWriteDeadline bounds the time that following writes may wait for the client. A program's
+// handlers call it through http.ResponseController.
 func (w *Response) SetWriteDeadline(t time.Time) error { return w.Request.Deadline.Extend(t) }
 
-// End releases everything that the request holds, after its response has left: HTTP/2 would
-// keep a short response until the handler returns, and let it wait for its reader without end.
+// End releases everything that the request holds after the response has left. HTTP/2 buffers a
+// short response until the handler returns and then waits for its reader without bound, so End
+// flushes it first.
 func (w *Response) End() {
 	r := w.Request
 	if r.HTTP.ProtoMajor > 1 && w.Code != 0 {
@@ -90,12 +91,12 @@ func (w *Response) Send(m media.Type, code int, body []byte) {
 		return
 	}
 	out := w.Start(m, code, len(body))
-	_, _ = out.Write(body) // a caller that went away needs no answer
+	_, _ = out.Write(body) // the client may have gone away
 	_ = out.Close()
 }
 
-// Start writes the head of a response with a body of length bytes, and returns the writer for
-// the body, which the caller closes.
+// Start writes the head of a response with a body of length bytes, and returns the writer for the
+// body, which the caller closes.
 func (w *Response) Start(m media.Type, code, length int) io.WriteCloser {
 	h := w.Header()
 	h["Content-Type"] = []string{m.ContentType(w.server.Names, false)}
@@ -105,14 +106,14 @@ func (w *Response) Start(m media.Type, code, length int) io.WriteCloser {
 	return out
 }
 
-// SendSuccess writes a Status of a request that succeeded.
+// SendSuccess writes the Status of a successful request.
 func (w *Response) SendSuccess(code int, st *meta.Status) {
 	m := w.Request.Media
 	m.View = media.Full
 	w.SendStatus(m, code, st)
 }
 
-// SendStatus writes a Status in the format of m, or in JSON if it has no form in that format.
+// SendStatus writes a Status in the format of m, or in JSON if it cannot be encoded in that format.
 func (w *Response) SendStatus(m media.Type, code int, st *meta.Status) {
 	w.Request.Audit.AnsweredStatus(st)
 	body, err := codec.EncodeStatus(nil, st, m.Format)

@@ -10,14 +10,13 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Proxied reports whether the request is for a sub-resource that proxies requests of any method,
-// to any path below it.
+// Proxied reports whether the request is for a subresource that proxies requests of any method, to
+// any path below it.
 func (r *Request) Proxied() bool {
 	return r.Sub != nil && r.Sub.Connect != nil && r.Sub.Connect.Style == registry.Proxies
 }
 
-// Upgrades reports whether the caller asks a request that connects to change the protocol of
-// its connection.
+// Upgrades reports whether a request that connects asks to change the protocol of its connection.
 func (r *Request) Upgrades() bool {
 	h := r.HTTP.Header
 	return (r.Remote != nil || r.Sub.Connect.Style != registry.Reads) && h.Get("Upgrade") != "" && HasToken(h, "Connection", "upgrade")
@@ -49,8 +48,8 @@ func (w *Response) CanHijack() bool {
 	}
 }
 
-// TakeOver takes the connection of the response over. The final write deadline, if there is one
-// already, still holds.
+// TakeOver hijacks the connection of the response. A final write deadline that is set already still
+// applies.
 func (w *Response) TakeOver() (*Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := w.Request.Deadline.Control.Hijack()
 	if err != nil {
@@ -64,8 +63,8 @@ func (w *Response) TakeOver() (*Conn, *bufio.ReadWriter, error) {
 	return c, buffered, nil
 }
 
-// Conn is a connection that was taken over. The peer may not read: closing the connection, with
-// the end of TLS, waits for the peer no longer than Parting.
+// Conn is a hijacked connection. Close, which sends the end of TLS, waits for the peer at most for
+// Parting.
 type Conn struct {
 	net.Conn
 	raw net.Conn // below TLS

@@ -29,9 +29,9 @@ func WebSocketProtocols(h http.Header) (list []string) {
 	return list
 }
 
-// MoveWebSocketToken moves the bearer token that scripts in a browser, which cannot set headers,
-// send as a subprotocol into the Authorization header. Another subprotocol must remain, because
-// the browser expects one of its own in the response.
+// MoveWebSocketToken moves a bearer token from the subprotocols into the Authorization header:
+// scripts in a browser cannot set headers and send the token as a subprotocol. A further
+// subprotocol is required, because the browser expects the response to select a subprotocol.
 func (r *Request) MoveWebSocketToken(p names.Profile) error {
 	if !WantsWebSocket(r.HTTP) || r.HTTP.Header.Get("Authorization") != "" {
 		return nil
@@ -65,7 +65,7 @@ func (r *Request) MoveWebSocketToken(p names.Profile) error {
 }
 
 // DropWebSocketTokens removes the tokens among the subprotocols in a header. MoveWebSocketToken
-// leaves them if the request has another token or does not ask for a WebSocket.
+// leaves them there if the request has another token or does not ask for a WebSocket.
 func DropWebSocketTokens(h http.Header, p names.Profile) {
 	all, prefix := WebSocketProtocols(h), p.Wire(wellknown.SocketBearer)
 	rest := slices.DeleteFunc(slices.Clone(all), func(p string) bool {

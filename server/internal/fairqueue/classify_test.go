@@ -19,8 +19,8 @@ func newController(t *testing.T, seats int, config flowcontrol.Config) *Controll
 	return c
 }
 
-// TestDefaultClassification: who asks for what is served at which level, as on
-// the field's servers.
+// TestDefaultClassification checks the schema, level and flow of requests under the default
+// configuration, as on the field's servers.
 func TestDefaultClassification(t *testing.T) {
 	user := func(name string, groups ...string) *auth.User {
 		return &auth.User{Name: name, Groups: append(groups, auth.Authenticated)}
@@ -93,19 +93,19 @@ func TestUIDs(t *testing.T) {
 		return []string{f.SchemaUID(), f.LevelUID(), g.SchemaUID(), g.LevelUID()}
 	}
 	got := uids(600)
-	assert.Equal(t, got, uids(20), "they outlive restarts and reconfigurations")
+	assert.Equal(t, got, uids(20), "UIDs do not depend on the server or the configuration")
 	assert.Equal(t, "given", got[0])
 	assert.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$`, got[1])
 	assert.NotContains(t, got[1:2], got[2])
 	assert.NotEqual(t, got[2], got[3])
 }
 
-// TestDefaultLimits are those of the field for 600 seats.
+// TestDefaultLimits compares the limits of the default levels for 600 seats with the field's.
 func TestDefaultLimits(t *testing.T) {
 	c := newController(t, 600, flowcontrol.Default(names.Kubernetes))
 	got := map[string][3]int{}
 	for _, l := range c.levels {
-		got[l.config.Name] = [3]int{l.nominal, l.kept, l.widest}
+		got[l.config.Name] = [3]int{l.nominal, l.kept, l.maxWidth}
 	}
 	assert.Equal(t, map[string][3]int{
 		"exempt": {0, 0, 0}, "system": {74, 50, 10}, "node-high": {98, 73, 10}, "leader-election": {25, 25, 4}, "workload-high": {98, 49, 10},
@@ -114,15 +114,15 @@ func TestDefaultLimits(t *testing.T) {
 	assert.Equal(t, 602, c.capacity)
 }
 
-func TestDeal(t *testing.T) {
+func TestShuffleShardHandsAreDistinct(t *testing.T) {
 	seen := map[[2]int]int{}
 	for n := range uint64(12) {
-		hand := deal(n, 4, 2)
+		hand := shuffleShard(n, 4, 2)
 		seen[[2]int(hand)]++
 	}
-	assert.Len(t, seen, 12, "every hand once")
+	assert.Len(t, seen, 12, "each number has a different hand")
 	for i := range 1000 {
-		hand := deal(hash("schema", string(rune(i))), 128, 6)
+		hand := shuffleShard(hash("schema", string(rune(i))), 128, 6)
 		distinct := map[int]bool{}
 		for _, card := range hand {
 			assert.GreaterOrEqual(t, card, 0)
@@ -131,7 +131,7 @@ func TestDeal(t *testing.T) {
 		}
 		assert.Len(t, distinct, 6)
 	}
-	assert.Equal(t, []int{0, 1, 2}, deal(0, 3, 3))
+	assert.Equal(t, []int{0, 1, 2}, shuffleShard(0, 3, 3))
 }
 
 func TestSubjectsAndRules(t *testing.T) {
@@ -185,7 +185,7 @@ func TestSubjectsAndRules(t *testing.T) {
 	}
 }
 
-func TestConfigFaults(t *testing.T) {
+func TestInvalidConfigs(t *testing.T) {
 	negative := -1
 	queues := func(q, hand, length int) *flowcontrol.Queuing {
 		return &flowcontrol.Queuing{Queues: q, HandSize: hand, QueueLength: length}

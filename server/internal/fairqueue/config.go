@@ -7,44 +7,46 @@ import (
 	"orch.io/controlplane/server/flowcontrol"
 )
 
-// widthPercent is how much of a level's seats one request may take, and
-// MaxSeats the most in any.
+// widthPercent is the part of a level's seats that a request may take, in percent. MaxSeats bounds
+// the seats of a request in any level.
 const (
 	widthPercent = 15
 	MaxSeats     = 10
 )
 
-// Check returns what is wrong with a configuration.
+// Check returns an error if a configuration is invalid.
 func Check(config flowcontrol.Config) error {
 	if len(config.Schemas) == 0 {
-		return errors.New("flow control without schemas")
+		return errors.New("flow control has no schemas")
 	}
 	return config.Validate()
 }
 
-// SetConfig replaces the configuration. Requests that hold seats keep them,
-// those that wait are sorted anew in the order in which they came.
+// SetConfig replaces the configuration. Requests that hold seats keep them. Waiting requests are
+// classified again and queued in the order of their arrival; they may be refused if their new queue
+// is full. If the configuration is invalid, SetConfig returns an error and changes nothing.
 func (c *Controller) SetConfig(config flowcontrol.Config) error {
 	if err := Check(config); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waiting := c.clear()
+	waiting := c.clearQueues()
 	c.setLevels(config.Levels)
 	p := compile(config, c.byName, c.counts)
 	if old := c.plan.Swap(p); old != nil {
 		c.counts.forgetSchemas(old, p)
 	}
 	for _, w := range waiting {
-		c.again(p, w)
+		c.requeue(p, w)
 		c.dispatch()
 	}
 	return nil
 }
 
-// clear takes all who wait out of their queues.
-func (c *Controller) clear() (all []*waiter) {
+// clearQueues removes all waiting requests from their queues and returns them in the order of
+// arrival.
+func (c *Controller) clearQueues() (all []*waiter) {
 	for _, l := range c.levels {
 		for w := l.next(); w != nil; w = l.next() {
 			c.leave(w)
@@ -55,11 +57,11 @@ func (c *Controller) clear() (all []*waiter) {
 	return all
 }
 
-// again lets a request wait under a new plan.
-func (c *Controller) again(p *plan, w *waiter) {
+// requeue classifies a waiting request under a new plan, and queues, serves or refuses it.
+func (c *Controller) requeue(p *plan, w *waiter) {
 	w.flow = p.classify(w.flow.action)
 	l := w.flow.schema.level
-	w.seats = max(1, min(w.seats, l.widest))
+	w.seats = max(1, min(w.seats, l.maxWidth))
 	switch {
 	case w.flow.schema.exempt:
 		w.queue, w.seats = nil, 0
@@ -74,8 +76,8 @@ func (c *Controller) again(p *plan, w *waiter) {
 	}
 }
 
-// setLevels makes the levels of a configuration; one of the same name goes on
-// with the seats that are in use.
+// setLevels configures the levels. A level that exists already keeps its seats in use. A removed
+// level stays in c.levels, without a name, until its seats are released.
 func (c *Controller) setLevels(configs []flowcontrol.PriorityLevel) {
 	shares := 0
 	for _, l := range configs {
@@ -90,50 +92,52 @@ func (c *Controller) setLevels(configs []flowcontrol.PriorityLevel) {
 		if i := slices.IndexFunc(old, func(l *level) bool { return l.config.Name == config.Name }); i >= 0 {
 			l = old[i]
 		}
-		l.set(config, c.total, shares)
+		l.configure(config, c.total, shares)
 		c.capacity += l.nominal
 		c.byName[config.Name] = l
 		c.levels = append(c.levels, l)
 	}
 	for _, l := range c.levels {
-		l.limit(c.capacity)
+		l.setMaxInUse(c.capacity)
 		c.counts.level(l)
 	}
 	for _, l := range old {
 		if c.byName[l.config.Name] != l {
 			c.counts.forget(l)
-			if l.config = (flowcontrol.PriorityLevel{}); l.inUse > 0 { // what it still has is given back in time
-				l.set(l.config, 0, 0)
+			if l.config = (flowcontrol.PriorityLevel{}); l.inUse > 0 { // until its requests end
+				l.configure(l.config, 0, 0)
 				c.levels = append(c.levels, l)
 			}
 		}
 	}
-	c.taken = 0
+	c.reserved = 0
 	for _, l := range c.levels {
-		c.taken += max(l.inUse, l.kept)
+		c.reserved += max(l.inUse, l.kept)
 	}
 }
 
-// set gives a level its part of so many seats in so many shares.
-func (l *level) set(config flowcontrol.PriorityLevel, seats, shares int) {
+// configure sets a level to its configuration. seats and shares are the totals of all levels.
+func (l *level) configure(config flowcontrol.PriorityLevel, seats, shares int) {
 	*l = level{config: config, inUse: l.inUse}
 	if config.Exempt {
 		return
 	}
 	l.nominal = ceil(seats*config.Shares, max(1, shares))
 	l.kept = l.nominal - (l.nominal*config.Lendable+50)/100
-	l.widest = max(1, min(MaxSeats, ceil(l.nominal*widthPercent, 100)))
+	l.maxWidth = max(1, min(MaxSeats, ceil(l.nominal*widthPercent, 100)))
 	if q := config.Queuing; q != nil {
 		l.queues = make([]queue, q.Queues)
 	}
 }
 
-// limit bounds what a level uses, of so many seats in all.
-func (l *level) limit(capacity int) {
-	l.most = capacity
+// setMaxInUse sets the maximum of seats that the level may use, including borrowed seats. capacity
+// is the total of all levels.
+func (l *level) setMaxInUse(capacity int) {
+	l.maxInUse = capacity
 	if b := l.config.Borrowing; b != nil {
-		l.most = min(capacity, l.nominal+(l.nominal*min(*b, 1<<20)+50)/100)
+		l.maxInUse = min(capacity, l.nominal+(l.nominal*min(*b, 1<<20)+50)/100)
 	}
 }
 
+// ceil returns n/d, rounded up.
 func ceil(n, d int) int { return (n + d - 1) / d }

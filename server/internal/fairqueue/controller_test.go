@@ -42,14 +42,14 @@ func queuing(queues, hand, length int) *flowcontrol.Queuing {
 	return &flowcontrol.Queuing{Queues: queues, HandSize: hand, QueueLength: length}
 }
 
-// crowd are requests of users against one controller, within a bubble.
+// crowd makes requests of many users to a controller within a synctest bubble.
 type crowd struct {
 	*testing.T
 	c   *Controller
 	reg *prometheus.Registry
 
 	mu      sync.Mutex
-	order   []string // who got seats, in order
+	order   []string // users in the order in which they got seats
 	refused []error
 	all     sync.WaitGroup
 }
@@ -65,7 +65,7 @@ func (c *crowd) hold(level, user string, seats int) Seat {
 	return s
 }
 
-// ask sends a request that works for so long once it has its seats.
+// ask starts a request that holds its seats for the duration work.
 func (c *crowd) ask(level, user string, seats int, work time.Duration) {
 	f := c.flow(level, user)
 	c.all.Go(func() {
@@ -83,19 +83,21 @@ func (c *crowd) ask(level, user string, seats int, work time.Duration) {
 	synctest.Wait()
 }
 
-// seated is who got seats so far, in order.
-func (c *crowd) seated() []string {
+// seatedUsers returns the users that got seats so far, in order.
+func (c *crowd) seatedUsers() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.order)
 }
 
+// turnedAway returns the errors of refused requests.
 func (c *crowd) turnedAway() []error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.refused)
 }
 
+// served returns how many of the first requests that got seats are of a user.
 func (c *crowd) served(user string, first int) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +109,7 @@ func (c *crowd) served(user string, first int) (n int) {
 	return n
 }
 
-// idle checks that every seat is back.
+// idle waits for all requests and checks that every seat was released.
 func (c *crowd) idle() {
 	c.Helper()
 	c.all.Wait()
@@ -120,9 +122,10 @@ func (c *crowd) idle() {
 		kept += l.kept
 	}
 	assert.Zero(c, c.c.waiting)
-	assert.Equal(c, kept, c.c.taken)
+	assert.Equal(c, kept, c.c.reserved)
 }
 
+// inBubble runs a test with a controller in a synctest bubble and checks idle at its end.
 func inBubble(t *testing.T, seats int, config flowcontrol.Config, test func(*crowd)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,8 +144,8 @@ func metricsOf(reg *prometheus.Registry) string {
 	return w.Body.String()
 }
 
-// TestFairQueues: a flood of one user does not hold up another, whatever his
-// requests cost.
+// TestFairQueues checks that a flood of requests of one user does not delay another user, whatever
+// the requests cost.
 func TestFairQueues(t *testing.T) {
 	level := flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(64, 4, 50)}
 	inBubble(t, 10, simple(level), func(c *crowd) {
@@ -154,18 +157,18 @@ func TestFairQueues(t *testing.T) {
 			c.ask("l", "flood", 1, 10*time.Millisecond)
 		}
 		c.ask("l", "quiet", 1, 10*time.Millisecond)
-		assert.Empty(c, c.seated())
+		assert.Empty(c, c.seatedUsers())
 		for i := range 5 {
 			held[i].Release()
 			synctest.Wait()
 		}
-		assert.Equal(c, 1, c.served("quiet", 5), "at the latest after the four queues of the flood: %v", c.seated())
+		assert.Equal(c, 1, c.served("quiet", 5), "served after at most one request of each of the four queues of the flood: %v", c.seatedUsers())
 		for i := range held {
 			held[i].Release()
 		}
 	})
-	// Equal flows share equally by what they take: one user's requests take three
-	// times as long, or three seats, so that he gets a third as many served.
+	// Flows share equally by work: if the requests of one user take three times as long, or three
+	// seats, a third as many of them are served.
 	for _, test := range []struct {
 		name  string
 		seats int
@@ -206,7 +209,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		}
 		s.Release()
 		c.all.Wait()
-		assert.Equal(c, want, c.seated())
+		assert.Equal(c, want, c.seatedUsers())
 	})
 }
 
@@ -242,13 +245,13 @@ func TestShuffleSharding(t *testing.T) {
 		for i := range 200 {
 			c.ask("l", fmt.Sprint("quiet", i), 1, 0)
 		}
-		assert.Len(c, c.turnedAway(), 100, "nobody else is refused")
+		assert.Len(c, c.turnedAway(), 100, "no other flow is refused")
 		s.Release()
 	})
 }
 
-// TestBorrowing: what a level does not use, others do, but for what it keeps; and
-// it gets back what is its own before anybody borrows again.
+// TestBorrowing checks that levels borrow unused seats up to the part that their owner keeps, and
+// that the owner gets released seats before another level borrows them.
 func TestBorrowing(t *testing.T) {
 	half := 50
 	levels := []flowcontrol.PriorityLevel{
@@ -259,14 +262,14 @@ func TestBorrowing(t *testing.T) {
 	}
 	inBubble(t, 40, simple(levels...), func(c *crowd) {
 		var held []Seat
-		for range 13 { // its own, and three of the lender's
+		for range 13 { // ten of its own and three of the lender
 			held = append(held, c.hold("bounded", "b", 1))
 		}
 		for range 2 {
 			held = append(held, c.hold("bounded", "b", 1))
 		}
 		_, err := c.c.Acquire(c.Context(), c.flow("bounded", "b"), 1)
-		assert.Equal(c, ConcurrencyLimit, err, "half as much again")
+		assert.Equal(c, ConcurrencyLimit, err, "the limit is 15: its own seats and half as many")
 
 		var borrowed []Seat
 		for range 11 {
@@ -275,7 +278,7 @@ func TestBorrowing(t *testing.T) {
 		for range 30 {
 			c.ask("greedy", "waits", 1, 10*time.Millisecond)
 		}
-		assert.Empty(c, c.seated(), "six were lent: five to the one, one to the other")
+		assert.Empty(c, c.seatedUsers(), "six seats are lent: five to bounded, one to greedy")
 		for range 10 {
 			held = append(held, c.hold("miser", "m", 1))
 		}
@@ -285,12 +288,12 @@ func TestBorrowing(t *testing.T) {
 		for range 3 {
 			c.ask("lender", "back", 1, time.Second)
 		}
-		assert.Empty(c, c.seated())
+		assert.Empty(c, c.seatedUsers())
 		for _, s := range []*Seat{&borrowed[0], &held[0], &held[1]} {
 			s.Release()
 			synctest.Wait()
 		}
-		assert.Equal(c, []string{"back", "back", "back"}, c.seated(), "the owner comes first")
+		assert.Equal(c, []string{"back", "back", "back"}, c.seatedUsers(), "the owner comes first")
 		for i := range borrowed {
 			borrowed[i].Release()
 		}
@@ -300,12 +303,12 @@ func TestBorrowing(t *testing.T) {
 	})
 }
 
-// TestWideRequests: one that takes many seats is not starved by those that take
-// one, and takes no more than its level can give.
+// TestWideRequests checks that a request for many seats is not starved by requests for one seat,
+// and is reduced to the maximum of its level.
 func TestWideRequests(t *testing.T) {
 	inBubble(t, 40, simple(flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(8, 2, 50)}), func(c *crowd) {
 		wide := c.hold("l", "w", 1000)
-		assert.Equal(c, 6, wide.seats, "15 percent")
+		assert.Equal(c, 6, wide.seats, "15 percent of 40 seats")
 		wide.Release()
 		var held []Seat
 		for range 40 {
@@ -319,15 +322,15 @@ func TestWideRequests(t *testing.T) {
 			held[i].Release()
 			synctest.Wait()
 		}
-		assert.Contains(c, c.seated(), "wide")
+		assert.Contains(c, c.seatedUsers(), "wide")
 		for i := range held {
 			held[i].Release()
 		}
 	})
 }
 
-// TestQueueBounds: a full queue and too long a wait refuse; who gives up leaves
-// the queue, and the seat goes to the next.
+// TestQueueBounds checks that requests are refused if the queue is full or the wait is too long,
+// and that a cancelled request leaves the queue.
 func TestQueueBounds(t *testing.T) {
 	inBubble(t, 1, simple(flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(1, 1, 3)}), func(c *crowd) {
 		s := c.hold("l", "a", 1)
@@ -355,9 +358,9 @@ func TestQueueBounds(t *testing.T) {
 		_, err := c.c.Acquire(short, f, 1)
 		assert.Equal(c, TimeOut, err)
 		s.Release()
-		s.Release() // counts once
+		s.Release() // has no effect
 		c.all.Wait()
-		assert.Equal(c, []string{"next"}, c.seated())
+		assert.Equal(c, []string{"next"}, c.seatedUsers())
 
 		const labels = `{flow_schema="l",priority_level="l"`
 		for _, line := range []string{
@@ -385,10 +388,10 @@ func TestCancelledWideRequest(t *testing.T) {
 		c.all.Go(func() { _, _ = c.c.Acquire(ctx, f, 6) })
 		synctest.Wait()
 		c.ask("l", "narrow", 1, 0)
-		assert.Empty(c, c.seated())
+		assert.Empty(c, c.seatedUsers())
 		cancel()
 		synctest.Wait()
-		assert.Equal(c, []string{"narrow"}, c.seated())
+		assert.Equal(c, []string{"narrow"}, c.seatedUsers())
 		for i := range held {
 			held[i].Release()
 		}
@@ -409,8 +412,8 @@ func TestExempt(t *testing.T) {
 	})
 }
 
-// TestSetConfig: requests in flight keep their seats, those that wait are sorted
-// anew; flows classified before are, too.
+// TestSetConfig checks that requests in flight keep their seats, and that waiting requests and
+// older Flows are classified again.
 func TestSetConfig(t *testing.T) {
 	a := flowcontrol.PriorityLevel{Name: "a", Shares: 1, Queuing: queuing(4, 2, 50)}
 	b := flowcontrol.PriorityLevel{Name: "b", Shares: 1, Queuing: queuing(1, 1, 2)}
@@ -422,25 +425,25 @@ func TestSetConfig(t *testing.T) {
 		}
 		require.Error(c, c.c.SetConfig(flowcontrol.Config{}))
 
-		// What was for a goes to b now, whose queue takes two.
+		// Requests of a belong to b now, whose queue has room for two.
 		moved := simple(b)
 		moved.Schemas[0].Rules[0].Subjects[0].Group = "a"
 		require.NoError(c, c.c.SetConfig(moved))
 		synctest.Wait()
-		assert.ElementsMatch(c, []string{"a0", "a1"}, c.seated(), "b has all four seats")
+		assert.ElementsMatch(c, []string{"a0", "a1"}, c.seatedUsers(), "b has all four seats")
 		assert.Len(c, c.turnedAway(), 1)
-		assert.Equal(c, 6, c.c.taken, "those of a are still out")
+		assert.Equal(c, 6, c.c.reserved, "two seats of a are still in use")
 		for i := range held {
 			held[i].Release()
 		}
 		c.all.Wait()
-		assert.ElementsMatch(c, []string{"a0", "a1", "a2", "a3"}, c.seated())
+		assert.ElementsMatch(c, []string{"a0", "a1", "a2", "a3"}, c.seatedUsers())
 		s, err := c.c.Acquire(c.Context(), old, 1)
 		require.NoError(c, err)
 		assert.Equal(c, "b", s.schema.level.config.Name)
 		s.Release()
 
-		// Who waits may become exempt.
+		// A waiting request may become exempt.
 		s = c.hold("a", "x", 1)
 		rest := []Seat{c.hold("a", "x", 1), c.hold("a", "x", 1), c.hold("a", "x", 1)}
 		c.ask("a", "freed", 1, time.Second)
@@ -448,7 +451,7 @@ func TestSetConfig(t *testing.T) {
 		free.Levels = []flowcontrol.PriorityLevel{{Name: "b", Exempt: true}}
 		require.NoError(c, c.c.SetConfig(free))
 		synctest.Wait()
-		assert.Contains(c, c.seated(), "freed")
+		assert.Contains(c, c.seatedUsers(), "freed")
 		s.Release()
 		for i := range rest {
 			rest[i].Release()
@@ -457,9 +460,9 @@ func TestSetConfig(t *testing.T) {
 	})
 }
 
-// TestUpheaval: whatever happens at the same time, all seats come back and
-// everybody is answered.
-func TestUpheaval(t *testing.T) {
+// TestConcurrentSetConfig checks that all seats are released and all requests end while the
+// configuration changes.
+func TestConcurrentSetConfig(t *testing.T) {
 	inBubble(t, 20, flowcontrol.Default(names.Kubernetes), func(c *crowd) {
 		groups := []string{auth.Masters, auth.Authenticated, auth.ServiceAccounts, "system:nodes", "nobody"}
 		configs := []flowcontrol.Config{flowcontrol.Default(names.Kubernetes), flowcontrol.Default(names.Orch), {
@@ -485,11 +488,11 @@ func TestUpheaval(t *testing.T) {
 				time.Sleep(7 * time.Millisecond)
 				assert.NoError(c, c.c.SetConfig(configs[i%len(configs)]))
 				c.c.mu.Lock()
-				taken := 0
+				reserved := 0
 				for _, l := range c.c.levels {
-					taken += max(l.inUse, l.kept)
+					reserved += max(l.inUse, l.kept)
 				}
-				assert.Equal(c, taken, c.c.taken)
+				assert.Equal(c, reserved, c.c.reserved)
 				c.c.mu.Unlock()
 			}
 			assert.NoError(c, c.c.SetConfig(configs[0]))
@@ -527,13 +530,13 @@ func TestMetricsOfGoneSchemas(t *testing.T) {
 		for i := range 20 {
 			name := fmt.Sprint("schema-", i)
 			config := simple(level, free)
-			for j, s := range config.Schemas { // one of either level
+			for j, s := range config.Schemas { // a schema of each level
 				s.Name, s.Rules = name+s.Level, slices.Clone(s.Rules)
 				s.Rules[0].Subjects = []flowcontrol.Subject{{Group: s.Name}}
 				config.Schemas = slices.Insert(config.Schemas, j, s)
 			}
 			require.NoError(c, c.c.SetConfig(config))
-			assert.NotContains(c, metricsOf(c.reg), "schema-", "of nobody's requests")
+			assert.NotContains(c, metricsOf(c.reg), "schema-", "the schema has no requests yet")
 			used := c.hold(name+"l", "somebody", 1)
 			used.Release()
 			assert.Contains(c, metricsOf(c.reg), name+"l\"")

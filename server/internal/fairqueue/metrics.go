@@ -10,10 +10,11 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// prefix begins the names of all families.
+// prefix is the prefix of all metric names.
 const prefix = "apiserver_flowcontrol_"
 
-// counts are what operators watch, under the names that dashboards know.
+// counts has the metrics of a Controller, with the names that dashboards for API priority and
+// fairness use.
 type counts struct {
 	rejected, dispatched   *prometheus.CounterVec
 	inQueue, executing     *prometheus.GaugeVec
@@ -66,39 +67,41 @@ func newCounts(s *metrics.Set, free func(emit func(float64, ...string))) *counts
 	}
 }
 
-// free tells how many seats each level may use now.
-func (c *Controller) free(emit func(float64, ...string)) {
+// emitCurrentLimits emits the number of seats that each level may use now.
+func (c *Controller) emitCurrentLimits(emit func(float64, ...string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.levels {
 		if l.config.Name == "" || l.config.Exempt {
-			continue // one that is gone, or has no bound
+			continue // removed, or not limited
 		}
-		emit(float64(min(l.most, max(l.inUse, l.kept)+max(0, c.capacity-c.taken))), l.config.Name)
+		emit(float64(min(l.maxInUse, max(l.inUse, l.kept)+max(0, c.capacity-c.reserved))), l.config.Name)
 	}
 }
 
+// level sets the limits of a level.
 func (m *counts) level(l *level) {
 	m.nominal.WithLabelValues(l.config.Name).Set(float64(l.nominal))
 	m.limit.WithLabelValues(l.config.Name).Set(float64(l.nominal))
 	m.lower.WithLabelValues(l.config.Name).Set(float64(l.kept))
-	m.upper.WithLabelValues(l.config.Name).Set(float64(l.most))
+	m.upper.WithLabelValues(l.config.Name).Set(float64(l.maxInUse))
 }
 
+// forget removes the limits of a level.
 func (m *counts) forget(l *level) {
 	for _, v := range []*prometheus.GaugeVec{m.nominal, m.limit, m.lower, m.upper} {
 		v.DeleteLabelValues(l.config.Name)
 	}
 }
 
-// forgetSchemas drops what is told of the schemas of one plan that another does not have:
-// their names are those of objects, which come and go.
+// forgetSchemas removes the series of schemas of the old plan that the new plan lacks, because the
+// names of schemas are names of objects, whose number is not bounded over time.
 func (m *counts) forgetSchemas(old, now *plan) {
 	for _, s := range old.schemas {
 		if slices.ContainsFunc(now.schemas, func(n *schema) bool { return n.Name == s.Name && n.Level == s.Level }) {
 			continue
 		}
-		s.counters() // whoever still holds the schema makes none anew
+		s.counters() // create them now, so that a request that still has the schema cannot create them after the removal
 		gone := prometheus.Labels{"flow_schema": s.Name, "priority_level": s.Level}
 		for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
 			m.rejected, m.dispatched, m.inQueue, m.executing, m.queuedSeats, m.seats, m.concurrency, m.waited, m.executed, m.estimated, m.queueLength,
@@ -108,19 +111,20 @@ func (m *counts) forgetSchemas(old, now *plan) {
 	}
 }
 
-// counters are the metrics of one schema.
+// counters has the metrics of a schema.
 type counters struct {
 	dispatched                   prometheus.Counter
 	queued, executing            prometheus.Gauge
 	queuedSeats, seats           prometheus.Gauge
 	concurrency                  prometheus.Gauge
 	waited, gaveUp               prometheus.Observer
-	executed, started            prometheus.Observer // of watches: started
+	executed, started            prometheus.Observer // started is for watches
 	estimatedSeats, queueLengths prometheus.Observer
 	rejected                     *prometheus.CounterVec
 }
 
-func (m *counts) of(schema, level string) counters {
+// countersFor returns the metrics of a schema.
+func (m *counts) countersFor(schema, level string) counters {
 	return counters{
 		dispatched:     m.dispatched.WithLabelValues(schema, level),
 		queued:         m.inQueue.WithLabelValues(schema, level),
@@ -151,6 +155,7 @@ func (c *counters) leave(w *waiter) {
 	c.queuedSeats.Sub(float64(w.seats))
 }
 
+// begin counts a request that got its seats.
 func (c *counters) begin(seats int, waited time.Duration) {
 	c.dispatched.Inc()
 	c.executing.Inc()
@@ -160,6 +165,7 @@ func (c *counters) begin(seats int, waited time.Duration) {
 	c.waited.Observe(waited.Seconds())
 }
 
+// end counts a request that released its seats.
 func (c *counters) end(seats int, watch bool, took time.Duration) {
 	c.executing.Dec()
 	c.seats.Sub(float64(seats))
@@ -171,7 +177,7 @@ func (c *counters) end(seats int, watch bool, took time.Duration) {
 	c.executed.Observe(took.Seconds())
 }
 
-// refuse counts a request that got no seat, and returns why as an error.
+// refuse counts a request that got no seat, and returns the reason as an error.
 func (c *counters) refuse(why Reason, waited time.Duration) error {
 	c.rejected.WithLabelValues(string(why)).Inc()
 	c.gaveUp.Observe(waited.Seconds())

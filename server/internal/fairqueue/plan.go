@@ -11,9 +11,9 @@ import (
 	"orch.io/controlplane/server/flowcontrol"
 )
 
-// plan is a configuration that requests are sorted by. It does not change.
+// plan is a compiled configuration that classifies requests. It is immutable.
 type plan struct {
-	schemas []*schema // in the order in which they are asked
+	schemas []*schema // in the order of matching
 }
 
 type schema struct {
@@ -23,17 +23,18 @@ type schema struct {
 	exempt   bool
 	counts   *counts
 	counted  sync.Once
-	handles  counters // by counted
+	handles  counters // set by counted
 }
 
-// counters are made for the first request: most schemas of a server never have one.
+// counters returns the metrics of the schema. They are created for its first request, because most
+// schemas never have a request.
 func (s *schema) counters() *counters {
-	s.counted.Do(func() { s.handles = s.counts.of(s.Name, s.Level) })
+	s.counted.Do(func() { s.handles = s.counts.countersFor(s.Name, s.Level) })
 	return &s.handles
 }
 
-// Flow is what a request belongs to: the requests of one flow are served in
-// order, different flows share what their level has.
+// Flow is the flow that a request belongs to. Requests of a flow are served in order of arrival;
+// the flows of a level share its seats fairly.
 type Flow struct {
 	plan   *plan
 	schema *schema
@@ -46,7 +47,7 @@ func (f Flow) SchemaUID() string { return f.schema.UID }
 // LevelUID returns the UID of the flow's priority level.
 func (f Flow) LevelUID() string { return f.schema.levelUID }
 
-// Level returns the name of the flow's priority level; no flow has none.
+// Level returns the name of the flow's priority level; "" for the zero Flow.
 func (f Flow) Level() string {
 	if f.schema == nil {
 		return ""
@@ -54,13 +55,14 @@ func (f Flow) Level() string {
 	return f.schema.Level
 }
 
-// watches reports whether the request is a watch, which holds a seat until it has begun.
+// watches reports whether the request is a watch, which holds its seat only until its stream
+// begins.
 func (f Flow) watches() bool { return f.action.Verb == "watch" }
 
 // Exempt reports whether requests of the flow take no seats and never wait.
 func (f Flow) Exempt() bool { return f.schema.exempt }
 
-// key distinguishes the flows of a level.
+// key returns the names that identify the flow within its level.
 func (f Flow) key() (schema, flow string) {
 	switch f.schema.Distinguisher {
 	case flowcontrol.ByUser:
@@ -71,9 +73,10 @@ func (f Flow) key() (schema, flow string) {
 	return f.schema.Name, flow
 }
 
-// Classify finds the flow of a request. The action must not change after that.
+// Classify returns the flow of a request. The caller must not change the Action afterwards.
 func (c *Controller) Classify(a *auth.Attributes) Flow { return c.plan.Load().classify(a) }
 
+// classify returns the flow of the first schema that matches, or else of the last schema.
 func (p *plan) classify(a *auth.Attributes) Flow {
 	for _, s := range p.schemas {
 		if s.Match(a) {
@@ -83,8 +86,7 @@ func (p *plan) classify(a *auth.Attributes) Flow {
 	return Flow{p, p.schemas[len(p.schemas)-1], a}
 }
 
-// compile makes a plan whose schemas lead to the levels given. What no schema
-// matches goes to the last one.
+// compile returns the plan of a valid configuration over the given levels.
 func compile(config flowcontrol.Config, levels map[string]*level, m *counts) *plan {
 	p := &plan{}
 	for _, s := range config.Schemas {
@@ -100,7 +102,7 @@ func compile(config flowcontrol.Config, levels map[string]*level, m *counts) *pl
 	return p
 }
 
-// uid makes a UID that is the same on every server and after every start.
+// uid derives a UID from a name. It is the same on every server and after every start.
 func uid(kind, name string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("flowcontrol/"+kind+"/"+name)).String()
 }

@@ -8,58 +8,61 @@ import (
 	"orch.io/controlplane/server/flowcontrol"
 )
 
-// Pool is an amount of something of which callers hold parts. Each priority level
-// keeps some of it for itself, as it does of the seats; the rest, at least half,
-// is for everybody. A quarter of each of these is for first parts: who has nothing
-// yet may take all that his level may, but who has some leaves the quarters, and
-// of the rest may have as much as is free there. So none gets half of a pool in
-// parts, and n get 1/(n+1) each of three quarters; and to crowd out who has
-// nothing takes as many holders as there are first parts in a quarter. However
-// many they are, they never get what other levels keep.
+// Pool is a limited amount, such as bytes or slots, of which holders hold parts. It is safe for
+// concurrent use.
+//
+// Each priority level keeps a part of the pool, as it keeps a part of its seats. The rest, at least
+// half of the pool, is shared by all levels. A quarter of each of these parts is reserved for first
+// parts. A holder that holds nothing may take everything that is available to its level. A holder
+// that holds something must leave the quarters, and of the remainder it may hold at most as much as
+// it leaves free. So a single holder that takes many parts gets at most half of the remaining three
+// quarters, and n holders get 1/(n+1) of them each. To lock out holders that hold nothing, others
+// would have to fill a quarter with first parts. Levels never get the part that another level
+// keeps.
 type Pool struct {
 	size int64
 
-	mu      sync.Mutex // guards the rest
-	shared  int64      // what no level keeps
-	kept    map[string]int64
+	mu      sync.Mutex       // guards the fields below
+	shared  int64            // amount that no level keeps
+	kept    map[string]int64 // by level
 	used    map[string]int64 // by level
-	free    int64            // neither used nor kept; less than nothing if levels keep what others still hold
+	free    int64            // amount that is neither used nor kept; negative if a level keeps an amount that others still hold
 	held    map[Holder]int64
-	waiting []*claim // oldest first
+	waiting []*claim // claims of held parts, then the others, both oldest first
 }
 
-// Holder is who holds parts of a pool: somebody within a priority level. A level
-// that is not there keeps nothing.
+// Holder identifies a holder within a priority level. An unknown level keeps nothing.
 type Holder struct{ Level, Name string }
 
-// Part is what a holder has of a pool. The zero Part is none.
+// Part is an amount that a holder holds. The zero Part is none. Only one copy of a Part may be grown
+// or given back.
 type Part struct {
-	pool   *Pool // nil: nothing is held
+	pool   *Pool // nil if nothing is held
 	holder Holder
 	n      int64
 }
 
-// claim is somebody who waits for a part to become so large.
+// claim is a part that waits to grow to a size.
 type claim struct {
 	Part
-	size, whole int64 // now, and in the end
+	size, whole int64 // size to grow to, and the size that must be available before that
 	granted     chan struct{}
 }
 
-// NewPool makes a pool of a size, of which no level keeps anything yet.
+// NewPool returns a pool of the given size, of which no level keeps anything.
 func NewPool(size int64) *Pool {
 	return &Pool{size: size, shared: size, used: map[string]int64{}, free: size, held: map[Holder]int64{}}
 }
 
-// SetLevels makes the levels of a configuration, which is valid, keep their parts.
-// What is held stays so. What a level keeps it has at once; until others gave
-// back what they held of it, more than the pool's size may be held, by as much.
+// SetLevels sets the amounts that levels keep, from the levels of a valid configuration. Held parts
+// are not affected. An amount that a level keeps is available to it at once: until other holders
+// give it back, more than the size of the pool may be held.
 func (p *Pool) SetLevels(levels []flowcontrol.PriorityLevel) {
 	shares, keep := 0.0, 0.0
 	for i := range levels {
 		if l := &levels[i]; !l.Exempt {
 			shares += float64(l.Shares)
-			keep += keeps(l)
+			keep += keptShares(l)
 		}
 	}
 	p.mu.Lock()
@@ -67,7 +70,7 @@ func (p *Pool) SetLevels(levels []flowcontrol.PriorityLevel) {
 	p.kept, p.shared = map[string]int64{}, p.size
 	for i := range levels {
 		if l := &levels[i]; !l.Exempt && l.Shares > 0 {
-			p.kept[l.Name] = int64(float64(p.size) * keeps(l) / max(shares, 2*keep))
+			p.kept[l.Name] = int64(float64(p.size) * keptShares(l) / max(shares, 2*keep))
 			p.shared -= p.kept[l.Name]
 		}
 	}
@@ -78,40 +81,38 @@ func (p *Pool) SetLevels(levels []flowcontrol.PriorityLevel) {
 	p.grant()
 }
 
-// keeps is how many shares a level does not lend.
-func keeps(l *flowcontrol.PriorityLevel) float64 {
+// keptShares returns the shares that a level does not lend.
+func keptShares(l *flowcontrol.PriorityLevel) float64 {
 	return float64(l.Shares) * float64(100-l.Lendable) / 100
 }
 
-// Take takes n if the holder may have that much more; of more than his level may
-// ever have, that. Nothing can be taken by who has more than he may have: that
-// tells whether he has too much.
+// Take takes n, or the maximum of the holder's level if that is less. It fails if the holder may
+// not hold that much more. Take of 0 fails only if the holder already holds more than it may.
 func (p *Pool) Take(h Holder, n int64) (Part, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n = p.bound(h, n)
+	n = p.limitToLevel(h, n)
 	if n > p.room(h) || p.exceeds(h, 0, n) {
 		return Part{}, false
 	}
-	p.take(h, n)
+	p.adjust(h, n)
 	return Part{p, h, n}, true
 }
 
-// Wait takes n, or what the holder's level may have at most, of what will be whole
-// in the end, as soon as the holder may have all of that. Those who wait come in
-// order, but nobody waits for a holder who has too much, and no level for another
-// where it has room of its own. It fails with the context's error.
+// Wait takes n, or the maximum of the holder's level if that is less, as soon as the holder may
+// hold whole, the size to which the part will grow later. Waiting claims are served in order,
+// except that a holder which holds too much does not block other holders, and a level does not wait
+// for other levels while it has room of its own. If the context ends first, Wait returns its error.
 func (p *Pool) Wait(ctx context.Context, h Holder, n, whole int64) (Part, error) {
 	c := &claim{Part{p, h, 0}, n, whole, make(chan struct{})}
 	err := p.wait(ctx, c)
 	return c.Part, err
 }
 
-// Grow makes a part, which must be held, as large as n, or as its level may have
-// at most, as soon as its holder may have that. Those who wait for that come before
-// all who have nothing yet. If it fails, with the context's error, the part is
-// given back: of parts that wait for each other, the first that fails lets
-// another grow.
+// Grow grows a held part to n, or to the maximum of its level if that is less, as soon as the
+// holder may hold that much. It comes before claims of holders without a part. If the context ends
+// first, Grow gives the part back and returns the context's error: if parts wait for each other,
+// the first that fails makes room for another.
 func (part *Part) Grow(ctx context.Context, n int64) error {
 	c := &claim{*part, n, n, make(chan struct{})}
 	err := part.pool.wait(ctx, c)
@@ -119,6 +120,7 @@ func (part *Part) Grow(ctx context.Context, n int64) error {
 	return err
 }
 
+// wait queues a claim and waits until it is granted or the context ends.
 func (p *Pool) wait(ctx context.Context, c *claim) error {
 	p.mu.Lock()
 	at := len(p.waiting)
@@ -136,21 +138,20 @@ func (p *Pool) wait(ctx context.Context, c *claim) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.Index(p.waiting, c)
-	if i < 0 { // granted at the last moment
+	if i < 0 { // granted meanwhile
 		return nil
 	}
 	p.waiting = slices.Delete(p.waiting, i, i+1)
-	p.take(c.holder, -c.n)
+	p.adjust(c.holder, -c.n)
 	c.Part = Part{}
-	p.grant() // those behind it may fit
+	p.grant() // later claims may fit
 	return ctx.Err()
 }
 
-// Held reports whether it is anything.
+// Held reports whether the part is held.
 func (part *Part) Held() bool { return part.pool != nil }
 
-// Give gives the part back. Only the first call counts; calls must not run at
-// the same time.
+// Give gives the part back. Only the first call has an effect. Calls must not be concurrent.
 func (part *Part) Give() {
 	p, h := part.pool, part.holder
 	if p == nil {
@@ -158,14 +159,14 @@ func (part *Part) Give() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.take(h, -part.n)
+	p.adjust(h, -part.n)
 	p.grant()
 	*part = Part{}
 }
 
-// bound returns n, or as much as the holder's level may have if nobody else has
-// anything.
-func (p *Pool) bound(h Holder, n int64) int64 {
+// limitToLevel returns n, or the amount that the holder's level could have if nothing were held, if
+// that is less. As all functions below, it needs p.mu.
+func (p *Pool) limitToLevel(h Holder, n int64) int64 {
 	most := p.size
 	for level, kept := range p.kept {
 		if level != h.Level {
@@ -175,51 +176,53 @@ func (p *Pool) bound(h Holder, n int64) int64 {
 	return min(n, max(1, most))
 }
 
-// own is how much of what the holder's level keeps is free.
-func (p *Pool) own(h Holder) int64 { return max(0, p.kept[h.Level]-p.used[h.Level]) }
+// ownFree returns the free amount that the holder's level keeps.
+func (p *Pool) ownFree(h Holder) int64 { return max(0, p.kept[h.Level]-p.used[h.Level]) }
 
-// room is how much the holder's level may take.
-func (p *Pool) room(h Holder) int64 { return p.own(h) + max(0, p.free) }
+// room returns the amount that the holder's level may take.
+func (p *Pool) room(h Holder) int64 { return p.ownFree(h) + max(0, p.free) }
 
-// take makes the holder have n more.
-func (p *Pool) take(h Holder, n int64) {
+// adjust changes the amount of a holder by n, which may be negative.
+func (p *Pool) adjust(h Holder, n int64) {
 	kept, before := p.kept[h.Level], p.used[h.Level]
 	p.free -= max(before+n, kept) - max(before, kept)
 	add(p.used, h.Level, n)
 	add(p.held, h, n)
 }
 
+// add adds n to an entry and removes the entry if it becomes zero.
 func add[K comparable](m map[K]int64, key K, n int64) {
 	if m[key] += n; m[key] == 0 {
 		delete(m, key)
 	}
 }
 
-// exceeds reports whether n more than he has would be too much for the holder,
-// whatever is free. A part that grows to that is his first if he has no other.
+// exceeds reports whether the holder would hold too much with n more, regardless of the free
+// amount. part is the size of the part that grows: if the holder has no other part, it counts as a
+// first part.
 func (p *Pool) exceeds(h Holder, part, n int64) bool {
 	held := p.held[h]
-	return held > part && held+n > p.spare(h)-n
+	return held > part && held+n > p.spareRoom(h)-n
 }
 
-// spare is how much of its room the holder's level need not leave for first parts.
-func (p *Pool) spare(h Holder) int64 {
-	return max(0, p.own(h)-p.kept[h.Level]/4) + max(0, p.free-p.shared/4)
+// spareRoom returns the room of the holder's level without the quarters reserved for first parts.
+func (p *Pool) spareRoom(h Holder) int64 {
+	return max(0, p.ownFree(h)-p.kept[h.Level]/4) + max(0, p.free-p.shared/4)
 }
 
-// grant serves the claims that fit, in order. A holder who has too much is
-// passed over, with all his claims. Behind a claim that does not fit its level
-// waits, and the others take no more than they keep.
+// grant serves the claims that fit, in order. All claims of a holder that holds too much are
+// skipped. After a claim that does not fit, the other claims of its level wait, and claims of other
+// levels may use only the amount that their level keeps.
 func (p *Pool) grant() {
 	var over []Holder
 	var full []string
 	for i := 0; i < len(p.waiting); {
 		c := p.waiting[i]
-		size := max(c.n, p.bound(c.holder, c.size))
-		lacks := max(size, p.bound(c.holder, c.whole)) - c.n
+		size := max(c.n, p.limitToLevel(c.holder, c.size))
+		lacks := max(size, p.limitToLevel(c.holder, c.whole)) - c.n
 		room := p.room(c.holder)
 		if len(full) > 0 {
-			room = p.own(c.holder)
+			room = p.ownFree(c.holder)
 		}
 		switch {
 		case lacks > 0 && (slices.Contains(over, c.holder) || slices.Contains(full, c.holder.Level)):
@@ -231,7 +234,7 @@ func (p *Pool) grant() {
 			full = append(full, c.holder.Level)
 			i++
 		default:
-			p.take(c.holder, size-c.n)
+			p.adjust(c.holder, size-c.n)
 			c.n = size
 			close(c.granted)
 			p.waiting = slices.Delete(p.waiting, i, i+1)

@@ -14,8 +14,8 @@ import (
 	"orch.io/controlplane/server/flowcontrol"
 )
 
-// TestPoolShares: of three quarters one holder gets half, two a third each, and
-// there is always some left for the next.
+// TestPoolShares checks the parts of holders: of three quarters, a single holder gets half and two
+// get a third each, and some is left for the next holder.
 func TestPoolShares(t *testing.T) {
 	p := NewPool(1000)
 	parts := map[string][]Part{}
@@ -29,7 +29,7 @@ func TestPoolShares(t *testing.T) {
 	give := func(holder string, n int) {
 		for i := range parts[holder][:n] {
 			parts[holder][i].Give()
-			parts[holder][i].Give() // counts once
+			parts[holder][i].Give() // has no effect
 		}
 		parts[holder] = parts[holder][n:]
 	}
@@ -43,30 +43,30 @@ func TestPoolShares(t *testing.T) {
 	assert.False(t, take("a", 1))
 	assert.True(t, take("a", 0))
 	assert.Equal(t, 187, fill("b"))
-	assert.False(t, take("a", 0), "he has more than he may have")
+	assert.False(t, take("a", 0), "the holder has more than it may have")
 	assert.Equal(t, 94, fill("c"))
 	give("a", 200)
 	assert.Equal(t, 59, fill("a"))
 	assert.Equal(t, 24, fill("b"))
 	free := p.free
-	assert.True(t, take("d", free), "who has nothing may take all that is free")
+	assert.True(t, take("d", free), "a first part may be all that is free")
 	assert.False(t, take("e", 1))
-	assert.True(t, take("e", 0), "he has not too much")
+	assert.True(t, take("e", 0), "the holder has nothing yet")
 	for holder, all := range parts {
 		give(holder, len(all))
 	}
 	new(Part).Give()
 	assert.EqualValues(t, 1000, p.free)
 	assert.Empty(t, p.held)
-	assert.True(t, take("a", 5000), "who has nothing may take all, and more there is not")
+	assert.True(t, take("a", 5000), "a first part is reduced to the size of the pool")
 	assert.False(t, take("b", 1))
 	give("a", 1)
 	assert.EqualValues(t, 1000, p.free)
 }
 
-// TestPoolCrowd: many who take as much as they can leave something for who has
-// nothing yet, also within their level.
-func TestPoolCrowd(t *testing.T) {
+// TestPoolLeavesRoomForFirstParts checks that many holders which take as much as they can leave
+// some for a holder without a part, also within their level.
+func TestPoolLeavesRoomForFirstParts(t *testing.T) {
 	p := NewPool(1000)
 	p.SetLevels([]flowcontrol.PriorityLevel{{Name: "crowd", Shares: 40}, {Name: "other", Shares: 60, Lendable: 50}})
 	for user := range 80 {
@@ -80,16 +80,16 @@ func TestPoolCrowd(t *testing.T) {
 	assert.True(t, ok)
 
 	_, ok = p.Take(Holder{"crowd", "huge"}, p.room(Holder{Level: "crowd"}))
-	assert.True(t, ok, "a first part may be all that there is for the level")
+	assert.True(t, ok, "a first part may be all the room of the level")
 	n := 0
 	for ; ok; n++ {
 		_, ok = p.Take(Holder{"other", "somebody"}, 1)
 	}
-	assert.Equal(t, 81, n, "nothing is left for everybody, but his level keeps some")
+	assert.Equal(t, 81, n, "the shared part is used up, but the level keeps some")
 }
 
-// TestPoolLevels: however many holders a level has, they leave to each other
-// level what that one keeps, whether they take it or wait for it.
+// TestPoolLevels checks that the holders of a level, however many, leave the amount that another
+// level keeps, both with Take and with Wait.
 func TestPoolLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		levels := []flowcontrol.PriorityLevel{
@@ -125,7 +125,7 @@ func TestPoolLevels(t *testing.T) {
 		}
 		wait("low", 1000)
 		wait("high", 100)
-		assert.Len(t, late, 1, "it waits for no other level")
+		assert.Len(t, late, 1, "high does not wait for low")
 		high := <-late
 		assert.Equal(t, 50, fill("high"))
 		for i := range parts {
@@ -134,7 +134,7 @@ func TestPoolLevels(t *testing.T) {
 		synctest.Wait()
 		assert.Len(t, late, 1)
 		low := <-late
-		assert.EqualValues(t, 850, low.n, "more than what the others leave it cannot have")
+		assert.EqualValues(t, 850, low.n, "the part is reduced to the maximum of the level")
 		assert.EqualValues(t, 0, p.free)
 		high.Give()
 		low.Give()
@@ -145,13 +145,12 @@ func TestPoolLevels(t *testing.T) {
 		half := NewPool(1000)
 		half.SetLevels([]flowcontrol.PriorityLevel{{Name: "a", Shares: 3}, {Name: "b", Shares: 1}})
 		_, ok := half.Take(Holder{}, 500)
-		assert.True(t, ok, "half is for everybody, whatever the levels would keep")
+		assert.True(t, ok, "half of the pool is shared, whatever the levels would keep")
 		assert.Equal(t, map[string]int64{"a": 375, "b": 125}, half.kept)
 	})
 }
 
-// TestPoolSetLevels: what levels keep follows the configuration. What is held
-// meanwhile counts until it is given back, once.
+// TestPoolSetLevels changes the levels while parts are held.
 func TestPoolSetLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(1000)
@@ -167,15 +166,15 @@ func TestPoolSetLevels(t *testing.T) {
 			late <- part
 		}()
 		synctest.Wait()
-		assert.Empty(t, late, "750 is what b may have, without the other's 200")
+		assert.Empty(t, late, "b may have 750, of which 200 are held")
 
 		p.SetLevels([]flowcontrol.PriorityLevel{{Name: "b", Shares: 1}, {Name: "c", Shares: 4}})
 		third, ok := p.Take(Holder{"c", "1"}, 400)
-		assert.True(t, ok, "it has at once what it keeps")
+		assert.True(t, ok, "the kept amount is available at once")
 		_, ok = p.Take(Holder{"c", "2"}, 1)
-		assert.False(t, ok, "but no more, while others hold too much")
+		assert.False(t, ok, "no more is available while others hold too much")
 		_, ok = p.Take(Holder{"a", "2"}, 1)
-		assert.False(t, ok, "a is gone")
+		assert.False(t, ok, "level a was removed")
 		first.Give()
 		synctest.Wait()
 		assert.Empty(t, late)
@@ -183,7 +182,7 @@ func TestPoolSetLevels(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, late, 1)
 		last := <-late
-		assert.EqualValues(t, 600, last.n, "what it may have now")
+		assert.EqualValues(t, 600, last.n, "the maximum of b under the new levels")
 		p.SetLevels(nil)
 		assert.EqualValues(t, 0, p.free)
 		third.Give()
@@ -194,9 +193,8 @@ func TestPoolSetLevels(t *testing.T) {
 	})
 }
 
-// TestPoolSetLevelsMeanwhile: nothing is lost or counted twice if configurations
-// change while parts come and go.
-func TestPoolSetLevelsMeanwhile(t *testing.T) {
+// TestPoolConcurrentSetLevels checks the accounting while levels change concurrently with parts.
+func TestPoolConcurrentSetLevels(t *testing.T) {
 	p := NewPool(100)
 	configs := [][]flowcontrol.PriorityLevel{nil, {{Name: "a", Shares: 1}}, {{Name: "b", Shares: 2}, {Name: "c", Shares: 1, Lendable: 50}}, {{Name: "a", Exempt: true}}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -232,8 +230,8 @@ func TestPoolSetLevelsMeanwhile(t *testing.T) {
 	assert.Empty(t, p.waiting)
 }
 
-// TestPoolGrow: what a part may become later it does not hold now; those who have
-// begun come before those who have not.
+// TestPoolGrow checks that Wait takes only the first size, but waits for room for the whole, and
+// that Grow comes before waiting holders without a part.
 func TestPoolGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(100)
@@ -258,14 +256,14 @@ func TestPoolGrow(t *testing.T) {
 		assert.EqualValues(t, 70, b.n)
 		assert.Empty(t, begun)
 		assert.NoError(t, b.Grow(t.Context(), 5000))
-		assert.EqualValues(t, 100, b.n, "more than there is it cannot have")
+		assert.EqualValues(t, 100, b.n, "the part is reduced to the size of the pool")
 		late, cancel := context.WithCancel(t.Context())
 		cancel()
 		other, ok := p.Take(Holder{Name: "d"}, 0)
 		assert.True(t, ok)
 		assert.ErrorIs(t, other.Grow(late, 1), context.Canceled, "there is no room")
 		assert.NoError(t, b.Grow(t.Context(), 50))
-		assert.EqualValues(t, 100, b.n, "it does not shrink")
+		assert.EqualValues(t, 100, b.n, "Grow to a smaller size does not shrink the part")
 		b.Give()
 		synctest.Wait()
 		c := <-begun
@@ -276,9 +274,9 @@ func TestPoolGrow(t *testing.T) {
 	})
 }
 
-// TestPoolGrowTogether: of parts that fill a pool and wait for each other some
-// grow, as the others are given back.
-func TestPoolGrowTogether(t *testing.T) {
+// TestPoolGrowDeadlockIsResolved lets parts that fill the pool wait for each other: some fail and
+// are given back, so that others grow.
+func TestPoolGrowDeadlockIsResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(100)
 		parts := make([]Part, 10)
@@ -312,7 +310,7 @@ func TestPoolGrowTogether(t *testing.T) {
 	})
 }
 
-func TestPoolWait(t *testing.T) {
+func TestPoolWaitOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(100)
 		var mu sync.Mutex
@@ -330,12 +328,12 @@ func TestPoolWait(t *testing.T) {
 		}
 		first, err := p.Wait(t.Context(), Holder{Name: "a"}, 50, 50)
 		require.NoError(t, err)
-		wait("a", 10) // too much for him
-		wait("a", 1)  // his claims come in order
+		wait("a", 10) // a would hold too much
+		wait("a", 1)  // claims of a holder are served in order
 		wait("b", 20)
-		assert.Equal(t, []string{"b20"}, order, "others pass")
+		assert.Equal(t, []string{"b20"}, order, "other holders do not wait for a")
 		wait("c", 60) // more than is free
-		wait("d", 1)  // comes after, so that c does not starve
+		wait("d", 1)  // waits for c, so that c is not starved
 		assert.Equal(t, []string{"b20"}, order)
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -347,7 +345,7 @@ func TestPoolWait(t *testing.T) {
 		assert.ElementsMatch(t, []string{"b20", "a10", "a1", "c60", "d1"}, order)
 		all.Wait()
 
-		// Who gives up makes way.
+		// A claim whose context ends makes room for the next.
 		p = NewPool(100)
 		order = nil
 		_, ok := p.Take(Holder{Name: "a"}, 90)

@@ -12,25 +12,25 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// check is one line of a health endpoint.
+// check is a line of a health endpoint.
 type check struct {
 	name        string
 	run         func(context.Context) error
 	informative bool // a failure is shown, and the endpoint succeeds
-	component   bool // of a part that the server depends on, see Components
+	component   bool // belongs to a part that the server depends on, see Components
 
-	// base is the check that this one repeats or builds on, and so fails with. Excluding base
+	// base is the check that this check repeats or extends, and so fails with. Excluding base
 	// excludes this check, too.
 	base string
 }
 
-// OwnNames are the names of checks that a program's own checks must not have.
+// OwnNames returns the names that the checks of a program must not have.
 func OwnNames() []string {
 	return []string{"ping", "log", "storage", "etcd", "audit", "etcd-readiness", "informer-sync", "storage-integrity", "shutdown"}
 }
 
-// checks returns the checks of an endpoint in the order of their lines. They are for one request, in
-// which the store is checked once for several lines.
+// checks returns the checks of an endpoint in the order of their lines. They are for a single
+// request, in which the store is checked once for several lines.
 func (h *Handler) checks(endpoint string) []check {
 	ok := func(context.Context) error { return nil }
 	store := once(timely(func(ctx context.Context) error { return h.checkStorage(ctx, endpoint) }))
@@ -41,7 +41,7 @@ func (h *Handler) checks(endpoint string) []check {
 		{name: "etcd", run: store, base: "storage"}, // the name that tools request
 	}
 	if a, ok := h.o.Audit.(interface{ Check(context.Context) error }); ok {
-		list = append(list, check{name: "audit", run: a.Check, informative: true, component: true}) // a server that loses audit records goes on serving
+		list = append(list, check{name: "audit", run: a.Check, informative: true, component: true}) // a server that loses audit records continues to serve
 	}
 	if endpoint == "readyz" {
 		caches := timely(h.o.CatchUp) // reads are served if the caches show the newest commit

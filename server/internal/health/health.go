@@ -33,10 +33,10 @@ type Options struct {
 	Registers  bool                   // the server creates APIServices for its own versions
 	Observes   bool                   // the server checks the servers of APIServices
 
-	Checks     map[string]func(context.Context) error // of the program
-	LivezGrace time.Duration                          // how long /livez ignores failures after the start
+	Checks     map[string]func(context.Context) error // of the program, by name
+	LivezGrace time.Duration                          // time after the start in which /livez ignores failures
 
-	// Report logs a failed check. It may drop some: anybody can request checks.
+	// Report logs a failed check. It may drop messages, because any client can request checks.
 	Report func(what, of, message string, about ...any)
 }
 
@@ -59,7 +59,7 @@ func (h *Handler) Drain() { h.drained.Store(true) }
 // resultsPath is the path of the metrics of health checks.
 const resultsPath = "/metrics/slis"
 
-// Endpoint reports whether a path is a health endpoint or a check below one.
+// Endpoint reports whether a path is a health endpoint or a single check below it.
 func Endpoint(path string) bool {
 	endpoint, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return endpoint == "livez" || endpoint == "readyz" || endpoint == "healthz"
@@ -113,7 +113,7 @@ func (h *Handler) run(w http.ResponseWriter, r *http.Request, endpoint string, c
 		case grace:
 			fmt.Fprintf(&lines, "[+]%s not yet: ok\n", c.name)
 		default:
-			// The cause is only logged, because the endpoint is open to everybody.
+			// The cause is only logged, because the endpoint is public.
 			h.o.Report("health", c.name, "health check failed", "endpoint", endpoint, "check", c.name, "error", err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.name)
 			failed = true
@@ -159,7 +159,7 @@ func (h *Handler) checkShutdown(context.Context) error {
 	return nil
 }
 
-// checkRegistered fails until every version that is served here has an APIService.
+// checkRegistered fails until every version that this server serves has an APIService.
 func (h *Handler) checkRegistered(context.Context) error {
 	if !h.o.Aggregator.Registered() {
 		return errors.New("some versions have no APIService yet")
@@ -167,7 +167,7 @@ func (h *Handler) checkRegistered(context.Context) error {
 	return nil
 }
 
-// checkAggregated fails until the servers of APIServices were asked which resources they serve.
+// checkAggregated fails until the resources of all aggregated API servers were requested.
 func (h *Handler) checkAggregated(context.Context) error {
 	if !h.o.Aggregator.Settled() {
 		return errors.New("some servers of APIServices were not checked yet")

@@ -13,16 +13,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestHealth asks every endpoint in every form, of a server whose store and
-// whose own check fail at will.
+// TestHealth requests every endpoint, with failures of the store and of the program's own check.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +85,7 @@ func TestHealth(t *testing.T) {
 		assert.Contains(t, get(500, "/livez"), "[-]storage failed: reason withheld")
 		get(500, "/livez/storage")
 
-		// A store that does not answer is a failed check, not a hanging one.
+		// A store that does not answer fails the check and does not block it.
 		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
 			if c.Op == faultinject.OpRevision {
 				return faultinject.Fault{Delay: time.Hour}
@@ -110,24 +109,24 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// stuck is a store that may be unable to write.
-type stuck struct {
+// readOnlyStore is a store whose writes can fail.
+type readOnlyStore struct {
 	*memstore.Store
 	why atomic.Pointer[error]
 }
 
-func (s *stuck) Writable(context.Context) error {
+func (s *readOnlyStore) Writable(context.Context) error {
 	if why := s.why.Load(); why != nil {
 		return *why
 	}
 	return nil
 }
 
-// TestHealthOfAStoreThatTakesNoWrites: readiness fails while writes do, liveness
-// where only a new start helps.
-func TestHealthOfAStoreThatTakesNoWrites(t *testing.T) {
+// TestHealthOfReadOnlyStore checks that readiness fails while writes fail, and that liveness fails
+// only if a restart is needed.
+func TestHealthOfReadOnlyStore(t *testing.T) {
 	t.Parallel()
-	store := &stuck{Store: memstore.New(memstore.Options{})}
+	store := &readOnlyStore{Store: memstore.New(memstore.Options{})}
 	a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 	codes := func() (codes []int) {
 		for _, e := range []string{"/readyz", "/healthz", "/livez", "/livez/storage"} {
@@ -146,23 +145,22 @@ func TestHealthOfAStoreThatTakesNoWrites(t *testing.T) {
 	assert.Equal(t, []int{500, 500, 500, 500}, codes())
 }
 
-// ahead is a store whose changes may take long to arrive.
-type ahead struct {
+// laggingStore is a store whose revision is ahead of its events.
+type laggingStore struct {
 	*memstore.Store
 	by atomic.Uint64
 }
 
-func (s *ahead) Revision(ctx context.Context) (storage.Revision, error) {
+func (s *laggingStore) Revision(ctx context.Context) (storage.Revision, error) {
 	rev, err := s.Store.Revision(ctx)
 	return rev + storage.Revision(s.by.Load()), err
 }
 
-// TestHealthOfCachesThatLag: a server whose caches lag serves no reads, which
-// passes; it is alive.
-func TestHealthOfCachesThatLag(t *testing.T) {
+// TestHealthOfLaggingCaches checks that a server whose caches lag is alive, but not ready.
+func TestHealthOfLaggingCaches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &ahead{Store: memstore.New(memstore.Options{})}
+		store := &laggingStore{Store: memstore.New(memstore.Options{})}
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		store.by.Store(1)
 		assert.Equal(t, 200, a.Do("GET", "/livez", nil).Code)
@@ -176,7 +174,7 @@ func TestHealthOfCachesThatLag(t *testing.T) {
 	})
 }
 
-// stillChecker is a store that does not find out whether it has lost anything.
+// stillChecker is a store whose Check does not return.
 type stillChecker struct{ storage.Backend }
 
 func (stillChecker) Check(ctx context.Context) error {
@@ -186,9 +184,9 @@ func (stillChecker) Check(ctx context.Context) error {
 
 func (stillChecker) Missing() (damaged, losses int) { return 0, 0 }
 
-// TestHealthOfAStoreThatIsAway: whoever asks is answered, and however often he asks, the log has
-// the first answers of a minute alone.
-func TestHealthOfAStoreThatIsAway(t *testing.T) {
+// TestHealthOfUnresponsiveStore checks that requests are answered, and that only the first failures
+// of a minute are logged.
+func TestHealthOfUnresponsiveStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := &apitest.LogBuffer{}

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// results are the metrics of the health checks that probes requested. They have a registry of their
-// own, because they are read more often than other metrics. Reading them runs no check.
+// results has the metrics of the health checks that probes requested. They have their own registry,
+// because they are read more often than other metrics. Reading them runs no check.
 type results struct {
 	handler http.Handler
 	last    *prometheus.GaugeVec

@@ -15,27 +15,27 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// The Leases of the built-in controllers. Controllers that work on the same objects share a Lease.
+// The Leases of the built-in controllers. Controllers that write the same objects share a Lease.
 const (
 	leaseAPIs    = "controlplane-apis"    // the served types and the policies for them
 	leaseCleanup = "controlplane-cleanup" // deletions
 	leaseAccess  = "controlplane-access"  // roles, accounts and certificates
 )
 
-// everyServer, in place of a Lease, marks a controller that runs in every server.
+// everyServer, instead of a Lease, marks a controller that runs in every server.
 const everyServer = ""
 
 // builtin describes a built-in controller.
 type builtin struct {
 	name    string
-	core    bool   // an API server of the field runs it itself; the others run in other processes, which envtest does not start
-	lease   string // or everyServer
-	account string // the service account in the system namespace that it writes as, see identity
+	core    bool   // kube-apiserver runs it itself; it runs in envtest
+	lease   string // name of its Lease, or everyServer
+	account string // service account in the system namespace as which it writes, see identity
 }
 
-// builtins are the built-in controllers: those of every server, of admission plugins and of package
-// access. A controller with an account writes as that service account, whose rights are those of
-// the role system:controller:ACCOUNT. The others write as auth.ServerUser.
+// builtins are the built-in controllers: the controllers of every server, of admission plugins and of package access.
+// A controller with an account writes as that service account, whose rights are defined by the role
+// system:controller:ACCOUNT. The others write as auth.ServerUser.
 var builtins = []builtin{
 	{"definitions", true, leaseAPIs, ""},               // accepts the names of custom kinds, and deletes the objects of deleted definitions
 	{"ending", true, leaseCleanup, ""},                 // finishes interrupted deletions
@@ -44,10 +44,10 @@ var builtins = []builtin{
 	{"flowcontrol", true, everyServer, ""},             // configures flow control in this server
 	{"publisher", true, leaseAccess, ""},               // publishes the addresses of the live servers
 	{"apiservice-registration", true, leaseAPIs, ""},   // creates APIServices for the types that are served here
-	{"apiservice-availability", true, everyServer, ""}, // checks other servers, which only some servers may reach
+	{"apiservice-availability", true, everyServer, ""}, // probes extension servers; each server may reach different ones
 	{"namespace", false, leaseCleanup, "namespace-controller"},
 	{"garbagecollector", false, leaseCleanup, "generic-garbage-collector"},
-	{"resourcequota", false, everyServer, "resourcequota-controller"}, // counts after writes of this server
+	{"resourcequota", false, everyServer, "resourcequota-controller"}, // recounts after writes through this server
 	{"validatingadmissionpolicy-status", false, leaseAPIs, "validatingadmissionpolicy-status-controller"},
 	{"service-cidr", false, leaseAPIs, "service-cidrs-controller"},
 	{"storage-version-migrator", false, leaseAPIs, "storage-version-migrator-controller"},
@@ -77,6 +77,7 @@ func BuiltinNames() []string {
 	return list
 }
 
+// builtinOf returns the built-in controller with a name, and whether it exists.
 func builtinOf(name string) (builtin, bool) {
 	i := slices.IndexFunc(builtins, func(c builtin) bool { return c.name == name })
 	if i < 0 {
@@ -85,7 +86,7 @@ func builtinOf(name string) (builtin, bool) {
 	return builtins[i], true
 }
 
-// identity returns the user that a built-in controller writes as, or nil if it writes as the server.
+// identity returns the user as which a built-in controller writes, or nil if it writes as the server.
 func identity(p names.Profile, name string) *auth.User {
 	if name == tokenController {
 		return &auth.User{Name: p.Wire(wellknown.UserControllerManager), Groups: []string{auth.Authenticated}}
@@ -98,7 +99,7 @@ func identity(p names.Profile, name string) *auth.User {
 	return &auth.User{Name: auth.ServiceAccountUser(namespace, c.account), Groups: append(auth.ServiceAccountGroups(namespace), auth.Authenticated)}
 }
 
-// withIdentity offers a built-in controller its identity, see actor.Take.
+// withIdentity returns a built-in controller that gets its identity in the context of Reconcile, see actor.Take.
 func withIdentity(p names.Profile, c client.Controller) client.Controller {
 	user := identity(p, c.Name)
 	if user == nil {
@@ -111,8 +112,8 @@ func withIdentity(p names.Profile, c client.Controller) client.Controller {
 	return c
 }
 
-// Selection chooses controllers by name: "*" selects all, "NAME" one, "envtest" those that an API
-// server of the field runs itself, and "-NAME" excludes one. An empty Selection selects all.
+// Selection selects controllers by name: "*" selects all controllers, "NAME" a controller, "envtest" the controllers
+// that kube-apiserver runs itself, and "-NAME" excludes a controller. An empty Selection selects all controllers.
 type Selection []string
 
 const (
@@ -120,7 +121,7 @@ const (
 	selectEnvtest = "envtest"
 )
 
-// Selects reports whether a controller runs. All that are not built in run unless they are excluded.
+// Selects reports whether a controller runs. A controller that is not built in runs unless it is excluded.
 func (s Selection) Selects(name string) bool {
 	c, ok := builtinOf(name)
 	switch {
@@ -132,7 +133,7 @@ func (s Selection) Selects(name string) bool {
 	return c.core && slices.Contains(s, selectEnvtest)
 }
 
-// Check returns an error if the selection names controllers that are neither built in nor others.
+// Check returns an error if the selection has names that are neither built-in controllers nor in others.
 func (s Selection) Check(others ...string) error {
 	known := append(BuiltinNames(), others...)
 	var errs []error
@@ -144,7 +145,7 @@ func (s Selection) Check(others ...string) error {
 	return errors.Join(errs...)
 }
 
-// missing returns an error if a controller is selected by its name that this server does not have.
+// missing returns an error if the selection names controllers that are not in has.
 func (s Selection) missing(has map[string]bool) error {
 	var errs []error
 	for _, word := range s {

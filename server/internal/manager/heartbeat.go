@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// heartbeat renews the Lease that tells other servers the address of this one, until the context ends,
-// and then deletes it. The holder of the Lease is the address. Its name is unique, so that a restarted
+// heartbeat renews the Lease that publishes the address of this server to the other servers, until the context ends,
+// and then deletes it. The holder of the Lease is the address. The name of the Lease is unique, so that a restarted
 // server at the same address does not lose its Lease when the old process ends.
 func (m *Manager) heartbeat(ctx context.Context) {
 	l := ownLease{m.o.Objects.Leadership(election.ServerLeasesAt(m.o.Advertise) + uuid.NewString()[:8])}
@@ -33,7 +33,7 @@ func (m *Manager) heartbeat(ctx context.Context) {
 	}
 }
 
-// ownLease is a Lease without competing candidates, so writes do not depend on its terms.
+// ownLease is a Lease for which no other candidate competes. It has no terms.
 type ownLease struct{ *objects.Leadership }
 
 // Put implements election.Record.

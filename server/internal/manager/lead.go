@@ -22,13 +22,14 @@ import (
 // leaseDuration is how long a Lease is valid after its last renewal.
 const leaseDuration = election.Duration
 
-// group is the controllers that run together in the server that holds their Lease.
+// group is a set of controllers that run together in the server that holds their Lease.
 type group struct {
 	lease   string
 	members []member
 }
 
-// groups returns the controllers that run in every server, and the others grouped by Lease.
+// groups returns the controllers that run in every server, and the other controllers grouped by Lease. If no other
+// server uses the store, all controllers run in this server.
 func (m *Manager) groups() (every []member, led []group) {
 	if !m.sharesStore() {
 		return m.members, nil
@@ -54,8 +55,8 @@ func (m *Manager) sharesStore() bool {
 	return ok && shared.Shared()
 }
 
-// leaseOf returns the name of the Lease of a controller, or everyServer. Each controller of a program
-// has its own Lease because programs with other controllers may use the same store.
+// leaseOf returns the name of the Lease of a controller, or everyServer. Each controller of an embedding program has
+// its own Lease, because programs with other controllers may use the same store.
 func leaseOf(c client.Controller) string {
 	if b, ok := builtinOf(c.Name); ok {
 		return b.lease
@@ -66,7 +67,7 @@ func leaseOf(c client.Controller) string {
 	return "controlplane-controller-" + objectName(c.Name)
 }
 
-// objectName returns a valid object name for any text. Different texts have different names.
+// objectName returns a valid object name for any text. Different texts get different names.
 func objectName(text string) string {
 	const longest = 100
 	plain := func(c rune) rune {
@@ -84,7 +85,7 @@ func objectName(text string) string {
 	return strings.TrimPrefix(name+"-"+hex.EncodeToString(sum[:4]), "-")
 }
 
-// candidateID returns a name for this server as a holder of Leases, unique among all servers.
+// candidateID returns the name of this server as a holder of Leases. It is unique among all servers.
 func candidateID() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -93,8 +94,8 @@ func candidateID() string {
 	return host + "_" + uuid.NewString()
 }
 
-// leadGroup runs the controllers of a group whenever this server holds their Lease, until the context
-// ends. It calls decided, maybe several times, when it is known which server holds the Lease.
+// leadGroup runs the controllers of a group whenever this server holds their Lease, until the context ends. It calls
+// decided, possibly several times, when it is known which server holds the Lease.
 func (m *Manager) leadGroup(ctx context.Context, g group, id string, decided func()) error {
 	l := m.o.Objects.Leadership(g.lease)
 	log := m.o.Log.With("lease", l.Lease().String(), "id", id)
@@ -136,14 +137,14 @@ func (m *Manager) leadGroup(ctx context.Context, g group, id string, decided fun
 		if err != nil && !errors.Is(err, election.ErrLost) {
 			return err
 		}
-		// The other candidates learn from their caches that the Lease is free. Wait for the own cache,
-		// too: otherwise this server would always be first to acquire the Lease that it released.
+		// The other candidates see in their caches that the Lease is free. This server waits for its own cache, too.
+		// Otherwise it would always be the first to acquire the Lease that it released.
 		_ = m.o.Hub.Wait(ctx, l.Term())
 	}
 	return nil
 }
 
-// lead works in one term, until the term or the context ends.
+// lead runs work in one term, until the term or the context ends.
 func (m *Manager) lead(ctx context.Context, l *objects.Leadership, work func(context.Context, *consistency.LeaderFence) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

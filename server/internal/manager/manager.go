@@ -1,7 +1,7 @@
 // Package manager runs the controllers of a server.
 //
-// If several servers share a store, most controllers run in one server at a time, which holds their
-// Lease (lead.go), and each server keeps a Lease that tells the others its address (heartbeat.go).
+// If several servers share a store, most controllers run only in the server that holds their Lease (lead.go). Each
+// server also has a Lease that publishes its address to the others (heartbeat.go).
 package manager
 
 import (
@@ -35,11 +35,11 @@ type Options struct {
 	Client    *objects.Client
 	Log       *slog.Logger
 	Metrics   *metrics.Registry
-	Panicked  func(controller string, p any, attrs ...any) // is called by the deferred function that recovered a panic
-	Advertise netip.AddrPort                               // where other machines reach the server; the zero AddrPort publishes no address
+	Panicked  func(controller string, p any, attrs ...any) // called in the deferred function that recovered a panic
+	Advertise netip.AddrPort                               // address of the server for other machines; not published if it is the zero AddrPort
 }
 
-// Manager runs controllers. Its methods may be called from several goroutines.
+// Manager runs controllers. It is safe for concurrent use, except that Add must be called before Run.
 type Manager struct {
 	o            Options
 	leads        *prometheus.GaugeVec
@@ -49,23 +49,23 @@ type Manager struct {
 	failed       chan struct{} // closed when err is set
 	ended        sync.WaitGroup
 
-	mu         sync.Mutex // guards the fields below, and ended against an Add after Stop
+	mu         sync.Mutex // guards the fields below, and keeps ended.Add from running after Stop
 	started    bool
 	stopped    bool
 	drained    bool
-	err        error              // why Run failed
-	loops      []*loop            // of the controllers that run now; replaced, never changed
-	cancel     context.CancelFunc // ends Run; nil if it does not run
-	cancelLead context.CancelFunc // ends the controllers that run by a Lease
+	err        error              // the first error of Run
+	loops      []*loop            // of the running controllers; the slice is replaced, never modified
+	cancel     context.CancelFunc // ends Run; nil before Run
+	cancelLead context.CancelFunc // ends the controllers that run under a Lease
 }
 
-// loop runs one controller.
+// loop runs a controller.
 type loop = reconcile.Loop[client.Event]
 
 // member is a controller of the server.
 type member struct {
 	client.Controller
-	plugin *Plugin // the admission plugin that enqueues its keys, or nil
+	plugin *Plugin // the admission plugin of the controller, or nil
 }
 
 // Plugin is the controller of an admission plugin, which may enqueue keys itself.
@@ -82,19 +82,19 @@ func (p *Plugin) Enqueue(key string, after time.Duration) {
 	}
 }
 
-// New returns a Manager without controllers. The error is of its metrics.
+// New returns a Manager without controllers. The error is from the registration of metrics.
 func New(o Options) (*Manager, error) {
 	set := metrics.For(o.Metrics)
 	m := &Manager{
 		o: o, running: make(chan struct{}), failed: make(chan struct{}),
-		leads:        set.Gauges(metrics.Family{Name: "leader_election_master_status", Help: "1 while this server leads the controllers of a Lease, 0 while another one may.", Labels: []string{"name"}}),
+		leads:        set.Gauges(metrics.Family{Name: "leader_election_master_status", Help: "1 while this server leads the controllers of a Lease, 0 while another server may lead them.", Labels: []string{"name"}}),
 		slowRenewals: set.Counters(metrics.Family{Name: "leader_election_slowpath_total", Help: "Renewals of a Lease that found it changed by another writer.", Labels: []string{"name"}}),
 	}
 	return m, set.Err()
 }
 
-// Add adds the selected ones of the controllers and plugins. It must be called before Run. The error
-// names controllers that are selected by name and missing.
+// Add adds those controllers and plugins that s selects. It must be called before Run. The error names the
+// controllers that s selects by name and that do not exist.
 func (m *Manager) Add(s Selection, all []client.Controller, plugins []*Plugin) error {
 	has := map[string]bool{}
 	add := func(c client.Controller, p *Plugin) {
@@ -112,7 +112,7 @@ func (m *Manager) Add(s Selection, all []client.Controller, plugins []*Plugin) e
 	return s.missing(has)
 }
 
-// Names returns the names of the controllers that are not of plugins.
+// Names returns the names of the added controllers that do not belong to plugins.
 func (m *Manager) Names() (list []string) {
 	for _, c := range m.members {
 		if c.plugin == nil {
@@ -127,8 +127,8 @@ func (m *Manager) Has(name string) bool {
 	return slices.ContainsFunc(m.members, func(c member) bool { return c.Name == name })
 }
 
-// Run runs the controllers until the context ends or Stop is called, and returns when they have
-// stopped. It returns an error if it was called before.
+// Run runs the controllers until the context ends or Stop is called, and returns when they have stopped. A second
+// call returns an error.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -181,7 +181,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Stop ends Run, or prevents it if it was not called yet.
+// Stop ends Run. If Run was not called yet, it will return at once.
 func (m *Manager) Stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -208,7 +208,7 @@ func (m *Manager) Drain() {
 // when Run began, and when it is known which server leads each Lease. It stays open if Run fails.
 func (m *Manager) Running() <-chan struct{} { return m.running }
 
-// fail records why the controllers do not run.
+// fail records the first error of Run.
 func (m *Manager) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -218,15 +218,15 @@ func (m *Manager) fail(err error) {
 	}
 }
 
-// failure returns why the controllers do not run, or nil.
+// failure returns the first error of Run, or nil.
 func (m *Manager) failure() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.err
 }
 
-// work runs controllers until the context ends. It calls begun when they have seen every object that
-// exists. rerun is true if the same controllers ran before.
+// work runs controllers with the client c until the context ends. It calls begun when they have seen every object
+// that exists. rerun reports whether the same controllers ran before in this process.
 func (m *Manager) work(ctx context.Context, members []member, c client.Client, rerun bool, begun func()) error {
 	loops := make([]*loop, 0, len(members))
 	for _, k := range members {
@@ -280,7 +280,7 @@ func (m *Manager) newLoop(k client.Controller, c client.Client) (*loop, error) {
 	}, reconcile.Feed[client.Event](feed(k.Types...)))
 }
 
-// current returns the loops of the controllers that run now.
+// current returns the loops of the running controllers. The slice must not be modified.
 func (m *Manager) current() []*loop {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package media agrees with a client on the form of an answer, and tells the form of a
-// body: the headers Accept and Content-Type.
+// Package media negotiates the format of a response by the header Accept, and parses the header
+// Content-Type of a request.
 package media
 
 import (
@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// View is what of the objects is sent.
+// View is the representation of objects in a response.
 type View uint8
 
 // The views. Aggregated is the discovery document of all groups.
@@ -28,25 +28,25 @@ const (
 	Aggregated
 )
 
-// Type is the form of an answer that a client and a server agreed on.
+// Type is the negotiated representation of a response.
 type Type struct {
 	Format      codec.Format
 	View        View
-	ViewVersion string // v1 or v1beta1 of a Table or Partial, v2 or v2beta1 of Aggregated; else empty
-	Stream      bool   // the client named ;stream=watch
-	Pretty      bool   // the client named ;pretty=1
+	ViewVersion string // v1 or v1beta1 of a Table or Partial, v2 or v2beta1 of Aggregated; empty for Full
+	Stream      bool   // the client sent ;stream=watch
+	Pretty      bool   // the client sent ;pretty=1
 }
 
-// Offer is what an endpoint can send. The zero value offers JSON and YAML of
-// plain objects.
+// Offer lists the representations that an endpoint supports. The zero Offer has JSON and YAML of
+// whole objects.
 type Offer struct {
-	Protobuf   bool // the kind has a protobuf form
-	Metadata   bool // Partial and PartialList have a protobuf form, even if the kind has none
+	Protobuf   bool // the kind has a protobuf encoding
+	Metadata   bool // Partial and PartialList have a protobuf encoding, even if the kind has none
 	NoYAML     bool
-	Views      bool // Table and Partial, of objects
-	NoTable    bool // no Table among the views
-	List       bool // the answer is a list: PartialList in the place of Partial
-	Watch      bool // the answer is a stream of events: no YAML
+	Views      bool // Table and Partial
+	NoTable    bool // Views do not include Table
+	List       bool // the response is a list: PartialList instead of Partial
+	Watch      bool // the response is a stream of events, which excludes YAML
 	Aggregated bool // aggregated discovery
 }
 
@@ -56,26 +56,27 @@ const (
 	maxAcceptClauses = 64
 )
 
+// clause is a media range of an Accept header.
 type clause struct {
 	main, sub string
 	quality   float64
 	params    map[string]string
 }
 
-// Negotiate chooses the form of an answer from an Accept header: of the clauses
-// that the offer can satisfy the one of highest quality, the first of equals.
-// An empty header and */* mean JSON. Errors are 406 *meta.Status.
+// Negotiate returns the representation for an Accept header: of the clauses that the offer
+// satisfies, the clause of the highest quality, or the first of equal quality. An empty header and
+// */* mean JSON. The error is a 406 *meta.Status.
 func Negotiate(accept string, p names.Profile, offer Offer) (Type, error) {
 	if len(accept) > maxAcceptBytes {
 		return Type{}, notAcceptable(p, offer)
 	}
-	switch first, _, _ := strings.Cut(accept, ","); { // of full quality
+	switch first, _, _ := strings.Cut(accept, ","); { // fast path for common clauses of quality 1
 	case accept == "", first == "*/*", first == "application/json":
 		return Type{}, nil
 	case offer.Protobuf && first == p.ProtobufType():
 		return Type{Format: codec.Protobuf}, nil
 	}
-	known := false // the format is there, but not in the form that was asked for
+	known := false // a requested format is offered, but not with the requested parameters
 	for _, c := range parseAccept(accept) {
 		format, ok := c.format(p, offer)
 		if !ok {
@@ -94,7 +95,8 @@ func Negotiate(accept string, p names.Profile, offer Offer) (Type, error) {
 	return Type{}, s
 }
 
-// parseAccept returns the clauses by falling quality, otherwise in order.
+// parseAccept returns the clauses in descending order of quality. Clauses of equal quality keep
+// their order. Invalid clauses are skipped.
 func parseAccept(accept string) []clause {
 	var list []clause
 	for part := range strings.SplitSeq(accept, ",") {
@@ -120,7 +122,7 @@ func parseAccept(accept string) []clause {
 	return list
 }
 
-// format returns the format that the clause names, if the offer has it.
+// format returns the format of the clause and reports whether it is offered.
 func (c clause) format(p names.Profile, offer Offer) (codec.Format, bool) {
 	switch kind := c.main + "/" + c.sub; kind {
 	case "*/*", "application/json":
@@ -132,7 +134,7 @@ func (c clause) format(p names.Profile, offer Offer) (codec.Format, bool) {
 	}
 }
 
-// media returns what the clause asks for beyond the format, if the offer has it.
+// media returns the representation of the clause in a format and reports whether it is offered.
 func (c clause) media(p names.Profile, offer Offer, format codec.Format) (m Type, ok bool) {
 	m.Format = format
 	if s, has := c.params["stream"]; has {
@@ -166,6 +168,7 @@ func (c clause) media(p names.Profile, offer Offer, format codec.Format) (m Type
 	return m, false
 }
 
+// notAcceptable returns the 406 that lists the offered formats.
 func notAcceptable(p names.Profile, offer Offer) *meta.Status {
 	have := []string{"application/json"}
 	if !offer.NoYAML && !offer.Watch {
@@ -180,8 +183,7 @@ func notAcceptable(p names.Profile, offer Offer) *meta.Status {
 	return s
 }
 
-// ContentType returns the value of the Content-Type header of an answer in
-// this form; watch says that it is a stream of events.
+// ContentType returns the Content-Type of a response. watch is set for a stream of events.
 func (m Type) ContentType(p names.Profile, watch bool) string {
 	var s string
 	switch m.Format {
@@ -200,8 +202,8 @@ func (m Type) ContentType(p names.Profile, watch bool) string {
 	return s
 }
 
-// ContentType returns the format of a request body from its Content-Type
-// header; empty means JSON. Errors are 415 *meta.Status.
+// ContentType parses the Content-Type of a request body. An empty header means JSON; protobuf is
+// set if the kind has a protobuf encoding. The error is a 415 *meta.Status.
 func ContentType(header string, p names.Profile, protobuf bool) (codec.Format, error) {
 	switch header {
 	case "", "application/json":
@@ -223,7 +225,7 @@ func ContentType(header string, p names.Profile, protobuf bool) (codec.Format, e
 	return 0, unsupported(have)
 }
 
-// PatchType is a way to describe a change.
+// PatchType is the format of a patch.
 type PatchType uint8
 
 // The patch types.
@@ -231,7 +233,7 @@ const (
 	JSONPatch PatchType = iota + 1
 	MergePatch
 	StrategicPatch
-	ApplyPatch // the body is YAML, of which JSON is a part
+	ApplyPatch // the body is YAML, which includes JSON
 )
 
 var patchTypes = [...]string{"application/json-patch+json", "application/merge-patch+json",
@@ -245,10 +247,9 @@ func (t PatchType) String() string {
 	return patchTypes[t-1]
 }
 
-// PatchContentType returns the patch type that a Content-Type header names;
-// strategic says that the kind offers strategic merge patches. Errors are 415
-// *meta.Status that list what is offered. Parameters of the type do not count,
-// letter case does.
+// PatchContentType parses the Content-Type of a patch. Parameters are ignored; letter case is
+// significant. strategic is set if the kind supports strategic merge patches. The error is a 415
+// *meta.Status that lists the supported types.
 func PatchContentType(header string, strategic bool) (PatchType, error) {
 	kind, _, _ := strings.Cut(header, ";")
 	kind = strings.TrimSpace(kind)
@@ -277,6 +278,7 @@ func mediaType(header string) (string, bool) {
 	return kind, err == nil
 }
 
+// unsupported returns the 415 that lists the supported types.
 func unsupported(have []string) *meta.Status {
 	return meta.Failure(http.StatusUnsupportedMediaType, meta.ReasonUnsupportedMediaType,
 		"the body of the request was in an unknown format - accepted media types include: %s", strings.Join(have, ", "))

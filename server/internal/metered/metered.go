@@ -1,5 +1,5 @@
-// Package metered measures what a server asks of its store: how long it takes, how often,
-// and with what success, under the names that dashboards know.
+// Package metered wraps a store with metrics of its operations, with the names that dashboards use
+// for etcd.
 package metered
 
 import (
@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// backend is a store that is measured.
+// backend is a storage.Backend with metrics.
 type backend struct {
 	storage.Backend
 	types func() *resource.State
@@ -25,39 +25,39 @@ type backend struct {
 	took         *prometheus.HistogramVec
 	count, fault *prometheus.CounterVec
 	kept         metrics.Kept[key, *counts]
-	told         map[meta.GroupResource]bool // under the lock of kept
+	labeled      map[meta.GroupResource]bool // resources that have series; used only by makeCounts and forget, which kept serializes
 }
 
-// historic is a measured store that is a storage.HistoryReader.
-type historic struct {
+// historianBackend is a backend whose store is a storage.HistoryReader.
+type historianBackend struct {
 	*backend
 	storage.HistoryReader
 }
 
-// key is an operation on the objects of a type, by the prefix of their storage keys.
+// key identifies the series of an operation on objects with a storage key prefix.
 type key struct{ operation, prefix string }
 
+// counts has the metrics of a key.
 type counts struct {
 	took         prometheus.Observer
 	count, fault prometheus.Counter
 }
 
-// New returns a store that measures what b is asked for. What belongs to none of the types
-// is not told apart: those who may define types do not choose how many series there are
-// at a time.
+// New returns b with metrics. Operations on keys that belong to no type share empty labels, so that
+// clients which can define types do not control the number of series.
 func New(b storage.Backend, set *metrics.Set, types func() *resource.State) storage.Backend {
 	labels := []string{"operation", "group", "resource"}
 	m := &backend{
-		Backend: b, types: types, told: map[meta.GroupResource]bool{},
+		Backend: b, types: types, labeled: map[meta.GroupResource]bool{},
 		took: set.Histograms(metrics.Family{
-			Name: "etcd_request_duration_seconds", Help: "Time that the store took for an operation, whatever store that is, in seconds; for a list, until its last record was read.", Labels: labels,
+			Name: "etcd_request_duration_seconds", Help: "Duration of operations of the store, of whatever kind, in seconds; for a list, until its last record was read.", Labels: labels,
 			Buckets: []float64{.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 		}),
-		count: set.Counters(metrics.Family{Name: "etcd_requests_total", Help: "Operations that the store was asked for, whatever store that is.", Labels: labels}),
-		fault: set.Counters(metrics.Family{Name: "etcd_request_errors_total", Help: "Operations that the store failed at; that something is not there, is another than was expected, or lies before the history, is no failure.", Labels: labels}),
+		count: set.Counters(metrics.Family{Name: "etcd_requests_total", Help: "Operations of the store, of whatever kind.", Labels: labels}),
+		fault: set.Counters(metrics.Family{Name: "etcd_request_errors_total", Help: "Failed operations of the store, except those that found no record, a conflict, or a compacted or future revision.", Labels: labels}),
 	}
 	if h, ok := b.(storage.HistoryReader); ok {
-		return &historic{m, h}
+		return &historianBackend{m, h}
 	}
 	return m
 }
@@ -70,7 +70,7 @@ func (b *backend) measure(operation, storageKey string, begun time.Time, err err
 		prefix = storageKey[:i+1]
 	}
 	state := b.types()
-	c := b.kept.Get(state.Serial, key{operation, prefix}, func() *counts { return b.of(operation, prefix) }, b.forget)
+	c := b.kept.Get(state.Serial, key{operation, prefix}, func() *counts { return b.makeCounts(operation, prefix) }, b.forget)
 	c.took.Observe(took.Seconds())
 	c.count.Inc()
 	if failed(err) {
@@ -78,13 +78,13 @@ func (b *backend) measure(operation, storageKey string, begun time.Time, err err
 	}
 }
 
-// of makes the handles of a key.
-func (b *backend) of(operation, prefix string) *counts {
+// makeCounts returns the metrics of a key.
+func (b *backend) makeCounts(operation, prefix string) *counts {
 	r, _, ok := resource.ParseStorageKey(prefix + "/")
 	if t := b.types().Type(r); !ok || t == nil {
 		r = meta.GroupResource{}
 	} else {
-		b.told[r] = true
+		b.labeled[r] = true
 	}
 	return &counts{
 		b.took.WithLabelValues(operation, r.Group, r.Resource),
@@ -92,14 +92,14 @@ func (b *backend) of(operation, prefix string) *counts {
 	}
 }
 
-// forget drops what is told of types that are gone.
+// forget removes the series of types that no longer exist.
 func (b *backend) forget() {
 	state := b.types()
-	for r := range b.told {
+	for r := range b.labeled {
 		if state.Type(r) != nil {
 			continue
 		}
-		delete(b.told, r)
+		delete(b.labeled, r)
 		gone := prometheus.Labels{"group": r.Group, "resource": r.Resource}
 		b.took.DeletePartialMatch(gone)
 		b.count.DeletePartialMatch(gone)
@@ -107,8 +107,8 @@ func (b *backend) forget() {
 	}
 }
 
-// failed reports whether an error is one of the store, not an answer of it: that something
-// is not there, is there as another, or lies before the history or after it.
+// failed reports whether an error is a failure of the store and not a regular result, such as a
+// missing record, a conflict, or a compacted or future revision.
 func failed(err error) bool {
 	for _, answer := range []error{storage.ErrNotFound, storage.ErrCompacted, storage.ErrFuture, context.Canceled} {
 		if errors.Is(err, answer) {
@@ -153,7 +153,7 @@ func (b *backend) Scan(ctx context.Context, prefix, start string, at storage.Rev
 func (b *backend) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	begun := time.Now()
 	rev, err := b.Backend.Commit(ctx, ws...)
-	operation, key := about(ws)
+	operation, key := operationOf(ws)
 	b.measure(operation, key, begun, err)
 	return rev, err
 }
@@ -174,9 +174,9 @@ func (b *backend) Compact(ctx context.Context, before storage.Revision) error {
 	return err
 }
 
-// about is what a commit does to the object that it is about: reservations and guards go
-// with one.
-func about(ws []storage.Write) (operation, key string) {
+// operationOf returns the operation and the key of the object that a commit writes, ignoring
+// reservations and guards.
+func operationOf(ws []storage.Write) (operation, key string) {
 	for _, w := range ws {
 		if w.Guard || strings.HasPrefix(w.Key, resource.ReservationPrefix) {
 			continue

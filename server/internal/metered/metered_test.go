@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// broken fails while err is set.
+// broken is a store whose Get fails while err is set.
 type broken struct {
 	storage.Backend
 	err error
@@ -37,7 +37,8 @@ type thing struct {
 	meta.ObjectMeta `json:"metadata,omitempty"`
 }
 
-// values are the counters of a registry, by name, operation and resource.
+// values returns the non-zero counters of a registry, and the counts of its histograms, by name,
+// group, operation and resource.
 func values(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	families, err := reg.Gather()
 	require.NoError(t, err)
@@ -60,8 +61,8 @@ func values(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return out
 }
 
-// TestOperations: what an operation is called and whose it is; what the store answers is no
-// failure of it.
+// TestOperations checks the labels of operations, and that regular results of the store do not
+// count as errors.
 func TestOperations(t *testing.T) {
 	var catalog resource.Catalog
 	typ, err := resource.Compile(registry.Of(registry.Definition[thing]{Group: "example.com", Version: "v1", Kind: "Thing"}), names.Kubernetes)
@@ -77,7 +78,7 @@ func TestOperations(t *testing.T) {
 	_, err = store.Commit(ctx, storage.Write{Key: claim, Value: []byte("{}")}, storage.Write{Key: key, Value: []byte("1")})
 	require.NoError(t, err)
 	_, err = store.Commit(ctx, storage.Write{Key: key, Value: []byte("1")})
-	require.Error(t, err, "it is there")
+	require.Error(t, err, "the key exists already")
 	_, err = store.Commit(ctx, storage.Write{Key: key, Value: []byte("2"), Expect: storage.AnyRevision})
 	require.NoError(t, err)
 	_, err = storage.CommitSequence(ctx, store, storage.Write{Key: key, Value: []byte("3"), Expect: storage.AnyRevision}, []byte("4"), []byte("5"))
@@ -97,7 +98,7 @@ func TestOperations(t *testing.T) {
 	require.NoError(t, store.Compact(ctx, now))
 	_, err = store.Get(ctx, key, 1)
 	require.ErrorIs(t, err, storage.ErrCompacted)
-	_, _, err = store.Scan(ctx, "things.example.com/", "", 1) // as an old continue token asks
+	_, _, err = store.Scan(ctx, "things.example.com/", "", 1) // as with an old continue token
 	require.ErrorIs(t, err, storage.ErrCompacted)
 	_, _, err = store.Scan(ctx, "things.example.com/", "", now+1)
 	require.ErrorIs(t, err, storage.ErrFuture)

@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// Controller returns the controller that carries out StorageVersionMigrations, whose keys are their
+// Controller returns the controller that carries out StorageVersionMigrations. Its keys are their
 // names. ok is false if their kind is not registered.
 func (m *Migrator) Controller() (c client.Controller, ok bool) {
 	r := meta.GroupResource{Group: m.o.Names.Group(wellknown.GroupMigration), Resource: "storageversionmigrations"}

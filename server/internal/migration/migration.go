@@ -21,23 +21,24 @@ type Options struct {
 	Names   names.Profile
 	Catalog *definitions.Catalog
 	Objects *objects.Store
-	Hub     *objectcache.Set // whose revision the status of a migration names
+	Hub     *objectcache.Set // its revision is recorded in the status of a migration
 	Client  *objects.Client
 	Log     *slog.Logger
 }
 
-// Migrator runs migrations, one at a time.
+// Migrator runs migrations, of which only one runs at a time. Its methods may be called
+// concurrently.
 type Migrator struct {
 	o       Options
-	running chan struct{} // holds one element while a migration runs
+	running chan struct{} // holds an element while a migration runs
 }
 
 // New returns a Migrator.
 func New(o Options) *Migrator { return &Migrator{o, make(chan struct{}, 1)} }
 
 // Migrate rewrites the objects of all served types. It calls progress, if it is not nil, every few
-// hundred objects and at the end of each type. The error joins those of the types; one type that fails
-// does not prevent the others.
+// hundred objects and at the end of each type. If a type fails, Migrate continues with the others
+// and returns the joined errors.
 func (m *Migrator) Migrate(ctx context.Context, progress func(objects.Migration)) error {
 	end, err := m.begin(ctx)
 	if err != nil {
@@ -66,7 +67,7 @@ func (m *Migrator) begin(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// migrate rewrites the objects of one type.
+// migrate rewrites the objects of a type.
 func (m *Migrator) migrate(ctx context.Context, t *resource.Type, progress func(objects.Migration)) error {
 	done, err := m.o.Objects.Migrate(ctx, t, func(p objects.Migration) {
 		if progress != nil {
@@ -82,10 +83,10 @@ func (m *Migrator) migrate(ctx context.Context, t *resource.Type, progress func(
 	return m.setStoredVersion(ctx, t)
 }
 
-// setStoredVersion writes into the definition of a type that its objects are stored in the storage
-// version only. A server that has an older state of the definition stores them in this version, too,
-// see objects.Store. The server makes the write itself because the role of the migration controller
-// only permits patches of definitions.
+// setStoredVersion records in the definition of a type that its objects are stored in the storage
+// version only. A server that has an older state of the definition stores them in this version,
+// too, see objects.Store. The server makes the write itself because the role of the migration
+// controller only permits patches of definitions.
 func (m *Migrator) setStoredVersion(ctx context.Context, t *resource.Type) error {
 	ctx = actor.AsServer(ctx)
 	changed := errors.New("the definition changed meanwhile, so objects may be stored in several versions again")

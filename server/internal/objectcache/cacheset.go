@@ -100,8 +100,7 @@ func (s *Set) Wait(ctx context.Context, rev storage.Revision) error { return s.s
 // HistoryUsed returns the used fraction of Options.MaxBytes for events in memory.
 func (s *Set) HistoryUsed() float64 { return s.set.HistoryUsed() }
 
-// Cache returns the cache of a resource type, named as in storage keys. It is the same one
-// at every call.
+// Cache returns the cache of a resource type, named as in storage keys. Every call returns the same Cache.
 func (s *Set) Cache(r meta.GroupResource) *Cache {
 	s.caches.RLock()
 	c := s.caches.by[r]
@@ -119,7 +118,7 @@ func (s *Set) Cache(r meta.GroupResource) *Cache {
 	return c
 }
 
-// Stored returns the resource types that have objects, or had some since Open.
+// Stored returns the resource types that have objects, or have had objects since Open.
 func (s *Set) Stored() (list []meta.GroupResource) {
 	for _, c := range s.set.Caches() {
 		list = append(list, resourceOf(c))
@@ -127,9 +126,8 @@ func (s *Set) Stored() (list []meta.GroupResource) {
 	return list
 }
 
-// Drop ends the watches of a type that is not served any more with watch.ErrEnded, after
-// they have delivered the events until now, and forgets its selectable fields. The cache
-// keeps the objects that are still stored.
+// Drop ends the watches of a type that is no longer served with watch.ErrEnded, after they have delivered all events
+// so far, and forgets its selectable fields. The cache keeps the objects that are still stored.
 func (s *Set) Drop(r meta.GroupResource) {
 	c := s.Cache(r)
 	c.Index(nil)
@@ -143,14 +141,13 @@ func resourceOf(c *watch.Cache[*Entry]) (r meta.GroupResource) {
 	return r
 }
 
-// Cache holds the objects of one resource type. All methods are safe for concurrent use.
+// Cache holds the objects of a resource type. All methods are safe for concurrent use.
 type Cache struct {
 	*watch.Cache[*Entry]
 	index atomic.Pointer[[]registry.SelectableField]
 }
 
-// Get returns the current entry of an object, or nil. To see a certain commit, call
-// Set.Wait first.
+// Get returns the current entry of an object, or nil. To see a certain commit, call Set.Wait first.
 func (c *Cache) Get(key meta.Key) *Entry { return c.Cache.Get(cacheKey(key)) }
 
 // List returns the current objects that the query selects, see watch.Cache.List.
@@ -174,8 +171,7 @@ func (c *Cache) ListAndWatch(q Query) ([]*Entry, *Cursor) {
 	return c.Cache.ListAndWatch(c.compile(q))
 }
 
-// Damaged returns the keys of the objects in a namespace ("" for all) whose records cannot
-// be read, in order.
+// Damaged returns the keys of the unreadable objects in a namespace ("" for all), sorted.
 func (c *Cache) Damaged(namespace string) (keys []meta.Key) {
 	for _, key := range slices.Sorted(maps.Keys(c.Cache.Damaged())) {
 		if k := keyOf(key); namespace == "" || k.Namespace == namespace {
@@ -185,10 +181,9 @@ func (c *Cache) Damaged(namespace string) (keys []meta.Key) {
 	return keys
 }
 
-// DamagedAt returns the revision of an object whose record cannot be read, and whether it
-// is such an object.
-func (c *Cache) DamagedAt(key meta.Key) (storage.Revision, bool) {
-	rev, ok := c.Cache.Damaged()[cacheKey(key)]
+// DamagedAt returns the revision of an unreadable object. ok is false if the object is not unreadable.
+func (c *Cache) DamagedAt(key meta.Key) (rev storage.Revision, ok bool) {
+	rev, ok = c.Cache.Damaged()[cacheKey(key)]
 	return rev, ok
 }
 

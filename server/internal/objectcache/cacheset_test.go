@@ -93,7 +93,7 @@ func showEvents(events []Event) []string {
 	return out
 }
 
-// drainAll returns all events that are there now.
+// drainAll returns all events that are available.
 func drainAll(t testing.TB, cur *Cursor) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -156,11 +156,11 @@ func TestWatchSelectorEnterAndLeave(t *testing.T) {
 	c := w.set.Cache(things)
 	cur, err := c.Watch(labelQuery(t, "s=on"), 0)
 	require.NoError(t, err)
-	w.put(things, "a/x", "s=off", "1") // unseen
-	w.put(things, "a/x", "s=on", "2")  // enters
+	w.put(things, "a/x", "s=off", "1") // not selected
+	w.put(things, "a/x", "s=on", "2")  // selected from now on
 	w.put(things, "a/x", "s=on", "3")
-	w.put(things, "a/x", "s=off", "4") // leaves: the last state that matched
-	w.put(things, "a/x", "s=off", "5") // unseen
+	w.put(things, "a/x", "s=off", "4") // not selected any more: the event has the last state that matched
+	w.put(things, "a/x", "s=off", "5") // not selected
 	w.put(things, "a/x", "s=on", "6")
 	w.delete(things, "a/x")
 	assert.Equal(t, []string{

@@ -5,18 +5,19 @@ import (
 	"errors"
 )
 
-// Bounds of one call of make, which bound the memory that a call of a converter needs.
+// Limits of a call of make. They bound the memory that a call of a converter needs.
 const (
 	batchEntries = 500
-	batchBytes   = 3 << 20 // of the objects, unless there is only one
+	batchBytes   = 3 << 20 // of the objects; a single larger object is allowed
 )
 
-// Encode returns an encoding of each entry, as Entry.Encoded does, but makes many at a time:
-// make is called with entries that lack the encoding, and returns one for each. The result
-// of make serves all concurrent callers, and so does its error, except for a caller that did
-// not ask for all entries of that batch, or if the context of the caller of make has ended:
-// these callers make the encodings that they need themselves. No lock is held while make
-// runs. Encodings of finished batches are kept if a later batch fails.
+// Encode returns an encoding of each entry, like Entry.Encoded, but makes many at a time. make is called with entries
+// that lack the encoding, and returns an encoding for each. It may be called several times.
+//
+// Concurrent callers share the result of make, and its error. A caller does not share an error if it requested only
+// some of the entries of that batch, or if the context of the caller of make has ended. It then makes the encodings
+// that it needs itself. No lock is held while make runs. Encodings of finished batches are kept if a later batch
+// fails.
 func Encode(ctx context.Context, entries []*Entry, key EncodingKey, make func([]*Entry) ([][]byte, error)) ([][]byte, error) {
 	all := encodingsOf(entries, key)
 	missing := all
@@ -31,8 +32,8 @@ func Encode(ctx context.Context, entries []*Entry, key EncodingKey, make func([]
 		case len(others) == 0:
 			return bytesOf(all), nil
 		default:
-			for other, asked := range others {
-				if err := other.wait(ctx, asked); err != nil {
+			for other, wanted := range others {
+				if err := other.wait(ctx, wanted); err != nil {
 					return nil, err
 				}
 			}
@@ -41,7 +42,7 @@ func Encode(ctx context.Context, entries []*Entry, key EncodingKey, make func([]
 	}
 }
 
-// entryEncoding is an encoding of an entry, which may have dropped it.
+// entryEncoding is an encoding of an entry. The entry may have dropped it.
 type entryEncoding struct {
 	*encoding
 	entry *Entry
@@ -63,21 +64,21 @@ func bytesOf(encodings []entryEncoding) [][]byte {
 	return list
 }
 
-// batch is the encodings that one call of make makes.
+// batch is a set of encodings that one call of make makes.
 type batch struct {
 	encodings []entryEncoding
-	done      chan struct{} // closed at the end; err and canceled are written before
+	done      chan struct{} // closed at the end, after err and canceled are set
 	err       error
-	canceled  bool // the caller's context ended, so err may say nothing about the entries
+	canceled  bool // the context of the caller of make ended, so err may not be caused by the entries
 }
 
 var errPanicked = errors.New("objectcache: encoding panicked")
 
 func newBatch() *batch { return &batch{done: make(chan struct{}), err: errPanicked} }
 
-// claimAll claims for the batch as many encodings as fit, of those that no other batch makes.
-// It returns the number of the encodings that other batches make, by batch, and all that
-// this batch does not make and that are not made yet.
+// claimAll claims as many encodings for the batch as fit, skipping those that other batches make. others is the
+// number of encodings that each other batch makes. missing are the encodings that are not made yet and that this
+// batch does not make.
 func (b *batch) claimAll(encodings []entryEncoding) (others map[*batch]int, missing []entryEncoding) {
 	others = map[*batch]int{}
 	size := 0
@@ -97,8 +98,8 @@ func (b *batch) claimAll(encodings []entryEncoding) (others map[*batch]int, miss
 	return others, missing
 }
 
-// claim makes b the batch that makes the encoding and returns nil, unless there is one
-// already, which it returns. It returns b if the encoding is made already.
+// claim makes b the batch that makes the encoding, and returns nil. If another batch makes it, claim returns that
+// batch. If the encoding is already made, claim returns b.
 func (f *encoding) claim(b *batch) *batch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,13 +142,13 @@ func (b *batch) run(ctx context.Context, make func([]*Entry) ([][]byte, error)) 
 	return nil
 }
 
-// wait waits for another caller's batch. It returns the error of the batch if that concerns
-// this caller, who asked for so many of its encodings.
-func (b *batch) wait(ctx context.Context, asked int) error {
+// wait waits for the batch of another caller. It returns the error of the batch only if this caller wanted all of its
+// encodings; wanted is the number of encodings of the batch that it wanted.
+func (b *batch) wait(ctx context.Context, wanted int) error {
 	select {
 	case <-b.done:
-		if b.canceled || asked < len(b.encodings) {
-			return nil // the caller tries again
+		if b.canceled || wanted < len(b.encodings) {
+			return nil // the caller retries
 		}
 		return b.err
 	case <-ctx.Done():

@@ -22,8 +22,8 @@ func someEntries(names ...string) (list []*Entry) {
 	return list
 }
 
-// TestForms: what one caller makes of some entries serves all who ask meanwhile.
-func TestEncode(t *testing.T) {
+// TestEncodeIsSharedByConcurrentCallers: concurrent callers share the encodings that a call of make returns.
+func TestEncodeIsSharedByConcurrentCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, key := someEntries("a", "b", "c"), EncodingKey{Version: "v"}
 		all[0].KeepEncoded(key, []byte("kept"))
@@ -54,13 +54,13 @@ func TestEncode(t *testing.T) {
 		synctest.Wait()
 		close(release)
 		callers.Wait()
-		assert.EqualValues(t, 2, made.Load(), "each once")
+		assert.EqualValues(t, 2, made.Load(), "each batch is made once")
 	})
 }
 
-// TestFormsFail: an error is that of all who wait, unless it is that of a caller who
-// went away; a panic leaves nobody waiting.
-func TestFormsFail(t *testing.T) {
+// TestEncodeSharesErrors: all callers that wait get the error, unless it is caused by the end of the context of the
+// caller of make. After a panic, no caller keeps waiting.
+func TestEncodeSharesErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, key := someEntries("a"), EncodingKey{Version: "v"}
 		broken := errors.New("broken")
@@ -113,8 +113,8 @@ func TestFormsFail(t *testing.T) {
 	})
 }
 
-// TestFormsAreKept: what was made stays, whatever becomes of the rest.
-func TestFormsAreKept(t *testing.T) {
+// TestEncodeKeepsFinishedBatches: encodings of finished batches are kept if a later batch fails.
+func TestEncodeKeepsFinishedBatches(t *testing.T) {
 	var all []*Entry
 	for i := range 2*batchEntries + 1 {
 		all = append(all, NewEntry(meta.Key{Name: fmt.Sprint(i)}, 1, []byte(`{}`)))
@@ -144,8 +144,9 @@ func TestFormsAreKept(t *testing.T) {
 	assert.Equal(t, []int{batchEntries, batchEntries, batchEntries, 1, 1, 1}, times)
 }
 
-// TestFormsOfOthers: what fails for the sake of one entry fails nobody who asks for another.
-func TestFormsOfOthers(t *testing.T) {
+// TestEncodeErrorOfOtherEntry: an error that is caused by an entry does not fail callers that want only other
+// entries.
+func TestEncodeErrorOfOtherEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, key := someEntries("good", "bad"), EncodingKey{Version: "v"}
 		broken, release := errors.New("broken"), make(chan struct{})

@@ -7,14 +7,14 @@ import (
 	"weak"
 )
 
-// EncodingKey identifies an encoding of an object: everything that the bytes depend on. The
-// zero EncodingKey is a valid one.
+// EncodingKey identifies an encoding of an object by everything on which its bytes depend. The zero EncodingKey is
+// valid.
 type EncodingKey struct {
 	Version string // served version
 	Media   uint8  // media type
 	View    uint8  // full object, metadata only, table row, ...
 
-	// MaxAge is how long the bytes are kept; 0 is as long as there is room.
+	// MaxAge is how long the bytes are kept; 0: as long as there is room.
 	MaxAge time.Duration
 }
 
@@ -30,19 +30,18 @@ type encoding struct {
 	key   encodingKey
 	since time.Time // set if the key has a MaxAge
 	mu    sync.Mutex
-	by    *batch // that makes the bytes, for Encode; guarded by mu
+	by    *batch // the batch of Encode that makes the bytes; guarded by mu
 	bytes atomic.Pointer[[]byte]
 	next  *encoding
 }
 
-// Encoded returns an encoding of the object: the result of make when the key was first asked
-// for. make runs once, under encoding.mu, unless it fails or the encoding was dropped to make
-// room. The bytes are shared and must not be modified.
+// Encoded returns an encoding of the object. make is called, under encoding.mu, when the key is first requested, and
+// again only if it failed or the encoding was dropped to make room. The bytes are shared and must not be modified.
 func (e *Entry) Encoded(key EncodingKey, make func() ([]byte, error)) ([]byte, error) {
 	return e.encode(encodingKey{EncodingKey: key}, make)
 }
 
-// KeepEncoded keeps an encoding that was made already.
+// KeepEncoded keeps an encoding that is already made. The caller must not modify b afterwards.
 func (e *Entry) KeepEncoded(key EncodingKey, b []byte) {
 	e.fill(e.findEncoding(encodingKey{EncodingKey: key}), b)
 }
@@ -106,8 +105,8 @@ func (e *Entry) findEncoding(key encodingKey) *encoding {
 	}
 }
 
-// encodingBudget bounds the bytes of kept encodings: the entries that were encoded first
-// lose theirs. It keeps no entry alive.
+// encodingBudget bounds the bytes of kept encodings. When they exceed max, the entries whose encodings were made
+// first drop theirs. It does not keep entries alive.
 type encodingBudget struct {
 	max int64
 

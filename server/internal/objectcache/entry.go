@@ -14,8 +14,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Entry is one object at one revision. The object never changes; everything beyond its
-// bytes is made on demand. All methods are safe for concurrent use.
+// Entry is an object at a revision. The object is immutable. Everything except its bytes is made on demand. All
+// methods are safe for concurrent use.
 type Entry struct {
 	key      string // "namespace/name"
 	revision storage.Revision
@@ -31,13 +31,12 @@ type Entry struct {
 	conforms atomic.Pointer[resource.SchemaMark]
 }
 
-// body is the JSON text, with its resourceVersion (spliced) or without. Only one of the
-// two is kept. A text in a block is spliced and a list item: its apiVersion and kind are in
-// the head of the block.
+// body is the JSON text, either with its resourceVersion (spliced) or without; only one of them is kept. A text in a
+// block is spliced and is a list item: its apiVersion and kind are in the head of the block.
 type body struct {
 	bytes   []byte
 	spliced bool
-	block   *block // of which bytes is a part; nil if it is in none
+	block   *block // the block that contains bytes, or nil
 	at      int    // offset in the block
 }
 
@@ -63,8 +62,8 @@ func (b *body) append(dst []byte, revision storage.Revision) []byte {
 	return codec.Splice(dst, b.bytes, int64(revision))
 }
 
-// appendItem appends the text as a list item, without its apiVersion and kind, and returns
-// the head that has these.
+// appendItem appends the text as a list item, without its apiVersion and kind. head is the beginning of the text that
+// contains these.
 func (b *body) appendItem(dst []byte, revision storage.Revision) (item, head []byte) {
 	if b.block != nil {
 		return append(dst, b.bytes...), b.block.head
@@ -77,8 +76,8 @@ func (b *body) appendItem(dst []byte, revision storage.Revision) (item, head []b
 	return codec.Splice(dst, rest, int64(revision)), head
 }
 
-// NewEntry returns an entry that is in no cache, such as one of an object that is about to
-// be written. stored is the object's JSON without resourceVersion; the entry keeps it.
+// NewEntry returns an entry that is in no cache, for example of an object that is about to be written. stored is the
+// object's JSON without resourceVersion. The entry keeps stored, so the caller must not modify it.
 func NewEntry(key meta.Key, revision storage.Revision, stored []byte) *Entry {
 	return newEntry(nil, cacheKey(key), revision, stored)
 }
@@ -243,19 +242,19 @@ func (e *Entry) labelPairs() []string {
 	return pairs
 }
 
-// Field returns the string, number or boolean at a path as text, "" if there is none.
+// Field returns the string, number or boolean at a path as text, or "".
 func (e *Entry) Field(path ...string) string {
 	return codec.ScalarText(codec.FindField(e.body.Load().bytes, path...))
 }
 
-// Without returns a newly decoded object without the fields of a name, at any depth, which
-// are skipped. If the text is not a JSON object, the result is empty.
+// Without returns a newly decoded object, without the fields of a name at any depth, which are skipped and not
+// decoded. If the text is not a JSON object, the result is empty.
 func (e *Entry) Without(field string) *meta.Object {
 	tree, _ := codec.DecodeWithout(e.body.Load().text(), field)
 	return meta.NewObject(tree)
 }
 
-// Selectable returns the value of a selectable field, whose Path must be set.
+// Selectable returns the value of a selectable field. f.Path must be set.
 func (e *Entry) Selectable(f *registry.SelectableField) string {
 	v := e.Field(f.Path...)
 	if v == "" && f.Fallback != nil {
@@ -264,8 +263,8 @@ func (e *Entry) Selectable(f *registry.SelectableField) string {
 	return cmp.Or(v, f.Absent)
 }
 
-// MarkConforming notes that the JSON text is the representation of the object in a version
-// of its type, see resource.Version.SchemaMark.
+// MarkConforming records that the JSON text is the representation of the object in a version of its type, see
+// resource.Version.SchemaMark.
 func (e *Entry) MarkConforming(m *resource.SchemaMark) { e.conforms.Store(m) }
 
 // Conforms reports whether the last call of MarkConforming was with m.

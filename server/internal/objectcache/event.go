@@ -34,9 +34,8 @@ func TypeOf(ev Event) EventType {
 	return Modified
 }
 
-// ObjectOf returns the object that an event carries in the watch protocol: the new one, or
-// for Deleted the old one with the revision of the event. It is the same entry for all
-// readers.
+// ObjectOf returns the object of an event in the watch protocol: the new object, or, for Deleted, the old object with
+// the revision of the event. All readers get the same entry.
 func ObjectOf(ev Event) *Entry {
 	if ev.New != nil {
 		return ev.New
@@ -44,8 +43,8 @@ func ObjectOf(ev Event) *Entry {
 	return ev.Old.replacedAt(ev.Revision)
 }
 
-// Narrow returns the event for a reader that sees only the entries that match. It reports
-// false if that reader sees neither the old entry nor the new one.
+// Narrow returns the event for a reader that sees only the entries that match. It returns false if that reader sees
+// neither the old nor the new entry.
 func Narrow(ev Event, match func(*Entry) bool) (Event, bool) {
 	if ev.Old != nil && !match(ev.Old) {
 		ev.Old = nil
@@ -56,8 +55,8 @@ func Narrow(ev Event, match func(*Entry) bool) (Event, bool) {
 	return ev, ev.Old != nil || ev.New != nil
 }
 
-// Frame returns an event in an encoding, framed for a stream: the result of make for the
-// first reader that asked. The bytes are shared and must not be modified.
+// Frame returns an event in an encoding, framed for a stream. Like Entry.Encoded, it calls make only if the frame is
+// not kept. The bytes are shared and must not be modified.
 func Frame(ev Event, key EncodingKey, make func() ([]byte, error)) ([]byte, error) {
 	return ObjectOf(ev).encode(encodingKey{EncodingKey: key, event: TypeOf(ev)}, make)
 }

@@ -16,8 +16,8 @@ type Feed struct {
 
 var _ client.Feed = (*Feed)(nil)
 
-// Feed returns a feed of some resource types, or, if none are given, of all types, including
-// those to come. Its first Changes returns the current objects.
+// Feed returns a feed of some resource types, or, if no types are given, of all types, including types that are added
+// later. Its first Changes returns the current objects.
 func (s *Set) Feed(types ...meta.GroupResource) *Feed {
 	var caches []*watch.Cache[*Entry]
 	for _, r := range types {
@@ -26,16 +26,15 @@ func (s *Set) Feed(types ...meta.GroupResource) *Feed {
 	return &Feed{s.set.Feed(caches...), (*Entry).Object}
 }
 
-// IdentityFeed is Feed with objects that have only name, namespace, resourceVersion, uid,
-// ownerReferences, finalizers and deletionTimestamp.
+// IdentityFeed is like Feed, with objects that have only name, namespace, resourceVersion, uid, ownerReferences,
+// finalizers and deletionTimestamp.
 func (s *Set) IdentityFeed(types ...meta.GroupResource) *Feed {
 	f := s.Feed(types...)
 	f.decode = (*Entry).identity
 	return f
 }
 
-// Changes implements client.Feed. Drop does not end a feed. An object is decoded when the
-// sequence reaches it.
+// Changes implements client.Feed. Drop does not end a feed. An object is decoded only when the iteration reaches it.
 func (f *Feed) Changes() (changes iter.Seq[client.Event], reset bool) {
 	events, reset := f.Feed.Changes()
 	return func(yield func(client.Event) bool) {

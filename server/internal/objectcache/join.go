@@ -7,34 +7,32 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// Lists are written from blocks: the JSON texts of neighbouring objects, joined by commas,
-// without apiVersion and kind, which a list has once. A block is the only copy of its texts,
-// so it costs no memory, and a list that finds its objects in blocks copies nothing.
+// Lists are written from blocks. A block has the JSON texts of neighbouring objects, joined by commas and without
+// apiVersion and kind, which a list has only once. The block is the only copy of these texts, so it needs no
+// additional memory, and a list whose objects are in blocks is written without copying.
 const (
 	blockSize = 256 << 10 // approximate bytes of a block
 	longText  = 16 << 10  // texts of this length are not copied into blocks
 )
 
-// block holds the texts of some entries. An entry that is replaced takes its text out. When
-// half of a block is unused, the other entries do so too, so that blocks hold at most twice
-// the bytes in use.
+// block holds the texts of several entries. When an entry is replaced, it moves its text out of the block. When half
+// of a block is unused, the other entries do so, too, so a block has at most twice the bytes that are in use.
 //
-// There is no lock. The text of a block is never written again. An entry's body changes by
-// one atomic swap, and the goroutine whose swap takes it out of a block subtracts it from
-// used, once. An entry that is replaced while it moves into a block is found by one of the
-// two goroutines: one marks the entry as not current and then checks whether it is in a
-// block; the other puts it into the block and then checks whether it is current.
+// There is no lock. The text of a block is immutable. An entry's body is changed by an atomic swap, and the goroutine
+// whose swap moves it out of a block subtracts its size from used, once. If an entry is replaced while it moves into
+// a block, one of the two goroutines notices: the first marks the entry as not current and then checks whether it is
+// in a block; the second puts it into the block and then checks whether it is current.
 type block struct {
-	head    []byte // beginning of each text outside of blocks, in place of its brace
+	head    []byte // beginning of the whole text of each entry; replaces the brace of its text in the block
 	text    []byte
-	entries []*Entry     // that were put in
-	used    atomic.Int64 // bytes
+	entries []*Entry     // entries that were put in
+	used    atomic.Int64 // bytes of the texts that are still in use
 }
 
-// JoinJSON returns the JSON texts of the entries as the items of a list, without apiVersion
-// and kind and joined by commas, in pieces. all tells that the entries are all objects of a
-// range; JoinJSON then puts their texts into blocks for further lists. The pieces are shared
-// and must not be modified; own is the number of their bytes that are not kept elsewhere.
+// JoinJSON returns the JSON texts of the entries as the items of a list, in pieces: without apiVersion and kind, and
+// joined by commas. all reports that the entries are all objects of a range; JoinJSON then puts their texts into
+// blocks for later lists. The pieces are shared and must not be modified. own is the number of their bytes that are
+// not kept elsewhere.
 func JoinJSON(entries []*Entry, all bool) (texts [][]byte, own int) {
 	comma, brace := []byte(","), []byte("{")
 	for len(entries) > 0 {
@@ -69,8 +67,8 @@ func JoinJSON(entries []*Entry, all bool) (texts [][]byte, own int) {
 	return texts, own
 }
 
-// adjacent returns the text of the first entries that are adjacent in a block, its
-// approximate size, and their number. It returns no text if the first entry is in no block.
+// adjacent returns the joined text of the longest run of first entries that are adjacent in a block, its approximate
+// size, and the number of entries. The text is nil if the first entry is in no block.
 func adjacent(entries []*Entry) (text []byte, size, n int) {
 	first := entries[0].body.Load()
 	size = len(first.bytes)
@@ -130,12 +128,11 @@ func (b *block) half() int64 { return int64(len(b.text) / 2) }
 func (b *block) take(e *Entry, in *body) {
 	e.body.Swap(in).leave()
 	if e.current.Load() == 0 {
-		e.leaveBlock(b) // it was replaced at the same time
+		e.leaveBlock(b) // it was replaced meanwhile
 	}
 }
 
-// leaveBlock gives the entry a text of its own if its text is in the block, or in any block
-// if from is nil.
+// leaveBlock moves the text of the entry out of the block from, or out of any block if from is nil.
 func (e *Entry) leaveBlock(from *block) {
 	for {
 		b := e.body.Load()
@@ -155,7 +152,7 @@ func (b *body) leave() {
 		return
 	}
 	n, half := int64(len(b.bytes)+1), b.block.half()
-	if left := b.block.used.Add(-n); left < half && left+n >= half { // once
+	if left := b.block.used.Add(-n); left < half && left+n >= half { // true only once for a block
 		for _, e := range b.block.entries {
 			e.leaveBlock(b.block)
 		}

@@ -16,10 +16,10 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// typed is what only whole objects begin with.
+// typed is the beginning of the text of a whole object, which is not part of list items.
 const typed = `{"apiVersion":"example.com/v1","kind":"Thing",`
 
-// joinedText is what Joined must give, from the stored bytes alone.
+// joinedText returns the expected result of JoinJSON, made from the stored bytes alone.
 func joinedText(entries []*Entry) string {
 	var texts [][]byte
 	for _, e := range entries {
@@ -38,7 +38,7 @@ func checkJoinJSON(t testing.TB, entries []*Entry, whole bool) {
 	}
 }
 
-// checkBlocks checks what the blocks of a cache hold beside what is in use.
+// checkBlocks checks that the blocks of a cache have no more unused bytes than allowed.
 func checkBlocks(t testing.TB, c *Cache) {
 	t.Helper()
 	used := map[*block]int64{}
@@ -54,12 +54,12 @@ func checkBlocks(t testing.TB, c *Cache) {
 		assert.Equal(t, "Thing", e.Object().Tree()["kind"])
 	}
 	for b, n := range used {
-		assert.Equal(t, n, b.used.Load(), "every text in a block is a current one")
+		assert.Equal(t, n, b.used.Load(), "used must count the texts of current entries")
 		assert.GreaterOrEqual(t, n, b.half())
 	}
 }
 
-func TestJoinedTexts(t *testing.T) {
+func TestJoinJSON(t *testing.T) {
 	for seed := range uint64(3) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		w := newWorld(t, Options{})
@@ -97,7 +97,7 @@ func TestJoinedTexts(t *testing.T) {
 	}
 }
 
-func TestSecondListCopiesNothing(t *testing.T) {
+func TestSecondListIsNotCopied(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.set.Cache(things)
 	for i := range 1000 {
@@ -120,7 +120,7 @@ func TestSecondListCopiesNothing(t *testing.T) {
 		assert.Same(t, &first[i][0], &again[i][0])
 	}
 
-	// A change concerns what is around it and nothing else.
+	// A change moves only the texts near the changed object.
 	w.put(things, "a/o500", "", "y")
 	third := blocks()
 	assert.Len(t, third, len(first)+2)
@@ -128,8 +128,8 @@ func TestSecondListCopiesNothing(t *testing.T) {
 	checkBlocks(t, c)
 }
 
-// Blocks do not live on through the few of their texts that are still in use.
-func TestBlocksAreGivenUp(t *testing.T) {
+// TestBlocksAreDropped: a block is not kept alive by the few of its texts that are still in use.
+func TestBlocksAreDropped(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.set.Cache(things)
 	for i := range 200 {
@@ -144,15 +144,15 @@ func TestBlocksAreGivenUp(t *testing.T) {
 		}
 	}
 	for _, e := range all {
-		assert.Nil(t, e.body.Load().block, "neither what is left nor what the history keeps")
+		assert.Nil(t, e.body.Load().block, "neither current entries nor entries in the history may keep the block")
 	}
 	checkJoinJSON(t, all, true)
-	assert.Nil(t, all[0].body.Load().block, "old states are not gathered")
+	assert.Nil(t, all[0].body.Load().block, "entries that are not current must not be put into a block")
 }
 
-// An object that begins as no other around it is written, and keeps what it
-// begins with.
-func TestTextsOfAnotherKindInOneList(t *testing.T) {
+// TestJoinJSONOfDifferentKinds: an object with another apiVersion or kind than its neighbours is not put into their
+// block, and keeps its own.
+func TestJoinJSONOfDifferentKinds(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.set.Cache(things)
 	texts := []string{
@@ -176,7 +176,7 @@ func TestTextsOfAnotherKindInOneList(t *testing.T) {
 	}
 }
 
-func TestListsWhileObjectsChange(t *testing.T) {
+func TestJoinJSONWhileObjectsChange(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.set.Cache(things)
 	for i := range 300 {

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/watch"
 )
 
-// Query selects objects of one type. The zero Query selects all.
+// Query selects objects of a type. The zero Query selects all objects.
 type Query struct {
 	Namespace string // "" for all
 	Name      string // "" for all
@@ -20,10 +20,9 @@ type Query struct {
 	// Cache.Index, or the one at the field's path.
 	Field func(e *Entry, field string) string
 
-	// Unsure reports whether the value of a field in Fields, or of the labels
-	// (FieldLabels), cannot be told from the entry. The query then selects the entry as
-	// far as that field goes, and the caller has to examine it. If it is nil, the entry
-	// tells all values.
+	// Unsure reports whether the value of a field in Fields, or of the labels (FieldLabels), cannot be determined
+	// from the entry. The query then ignores the requirement on that field, and the caller has to examine the entry.
+	// If it is nil, the entry determines all values.
 	Unsure func(e *Entry, field string) bool
 }
 
@@ -38,23 +37,23 @@ const (
 // selective reports whether the query has selectors.
 func (q *Query) selective() bool { return !q.Labels.Empty() || !q.Fields.Empty() }
 
-// topicName is the name of the watch.Topic by which cursors on a name in all namespaces
-// wait. The topics of selectable fields have the fields' names.
+// topicName is the name of the watch.Topic for cursors on a name in all namespaces. The topics of selectable fields
+// have the names of the fields.
 const topicName = fieldName
 
-// noKey is the key of no object.
+// noKey is a key that no object has.
 const noKey = "\xff"
 
 // compile returns the query for package watch. Name and namespace in the field selector
 // become a key or prefix, as far as possible.
 func (c *Cache) compile(q Query) (out watch.Query[*Entry]) {
 	if !narrow(&q.Name, &q, fieldName) || !narrow(&q.Namespace, &q, fieldNamespace) {
-		out.Key = noKey // two demands contradict each other
+		out.Key = noKey // the requirements contradict each other
 		return out
 	}
 	index := c.indexFor(&q)
 	switch {
-	case q.Name != "" && (q.Namespace != "" || c.Cache.Get("/"+q.Name) != nil): // the type has no namespaces
+	case q.Name != "" && (q.Namespace != "" || c.Cache.Get("/"+q.Name) != nil): // in the latter case the type is cluster-scoped
 		out.Key = q.Namespace + "/" + q.Name
 	case q.Name != "":
 		out.Topic = watch.Topic{Name: topicName, Value: q.Name}
@@ -82,8 +81,7 @@ func (c *Cache) indexFor(q *Query) []registry.SelectableField {
 	return nil
 }
 
-// narrow sets *to to the value that the field selector demands. It reports false if *to
-// already has another value.
+// narrow sets *to to the value that the field selector requires. It returns false if *to already has another value.
 func narrow(to *string, q *Query, field string) bool {
 	v, ok := q.Fields.Value(field)
 	if !ok || v == *to {
@@ -96,8 +94,8 @@ func narrow(to *string, q *Query, field string) bool {
 	return true
 }
 
-// Matches reports whether the query selects an entry. Selectable fields are read at their
-// paths; see Cache.Selects for those declared by Cache.Index.
+// Matches reports whether the query selects an entry. Selectable fields are read at their paths; Cache.Selects uses
+// the fields that are declared by Cache.Index.
 func (q Query) Matches(e *Entry) bool {
 	m := matcher{Query: q}
 	return m.matches(e)
@@ -158,10 +156,9 @@ func (m *matcher) value(e *Entry, field string) string {
 	return e.Field(strings.Split(field, ".")...)
 }
 
-// Index declares the selectable fields of the type in place of earlier ones. Field selectors
-// read them, and a cursor that demands one value of one of them is woken only by objects
-// that have or had it, or whose fields unsure reports to be unknown. unsure may be nil;
-// commits wait for it.
+// Index declares the selectable fields of the type and replaces earlier declarations. Field selectors read them. A
+// cursor that requires a value of a selectable field is woken only by objects that have or had the value, or whose
+// fields unsure reports to be unknown. unsure may be nil. It is called while commits are applied, so it must be fast.
 func (c *Cache) Index(unsure func(e *Entry) bool, fields ...registry.SelectableField) {
 	index := make([]registry.SelectableField, len(fields))
 	for i, f := range fields {
@@ -170,7 +167,7 @@ func (c *Cache) Index(unsure func(e *Entry) bool, fields ...registry.SelectableF
 		}
 		index[i] = f
 	}
-	// New cursors must not wait for topics that entries do not have yet, so these come first.
+	// The topics are set first, because new cursors must not wait for topics that entries do not have yet.
 	c.SetTopics(topicsOf(index, unsure))
 	c.index.Store(&index)
 }

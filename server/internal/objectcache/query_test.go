@@ -65,7 +65,7 @@ func TestSelectorTable(t *testing.T) {
 	}
 }
 
-func TestContradictingDemandsSelectNothing(t *testing.T) {
+func TestContradictingRequirementsSelectNothing(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.put(things, "a/x", "", "1")
 	q := fieldQuery(t, "metadata.namespace=a")
@@ -86,7 +86,7 @@ func TestClusterScopedByName(t *testing.T) {
 	assert.Equal(t, meta.Key{Name: "n3"}, c.Get(meta.Key{Name: "n3"}).Key())
 }
 
-// TestTopicOfQuery checks by which key, prefix or topic the cursor of a query waits.
+// TestTopicOfQuery checks for which key, prefix or topic the cursor of a query waits.
 func TestTopicOfQuery(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.put(others, "/n", "", "1")
@@ -129,8 +129,8 @@ func TestTopicOfQuery(t *testing.T) {
 	}
 }
 
-// TestCursorByNameAndField checks that cursors are woken by entries that have their topic, and
-// by those whose topics are not known.
+// TestCursorByNameAndField checks that a cursor is woken by entries that have its topic, and by entries whose topics
+// are not known.
 func TestCursorByNameAndField(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.set.Cache(things)
@@ -158,8 +158,8 @@ func TestCursorByNameAndField(t *testing.T) {
 	}
 }
 
-// TestUnsureEntriesAreSelected checks that a query selects entries that cannot be told, and
-// that Narrow then removes those that do not match.
+// TestUnsureEntriesAreSelected checks that a query selects entries with undetermined values, and that Narrow then
+// removes the entries that do not match.
 func TestUnsureEntriesAreSelected(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.set.Cache(things)
@@ -185,7 +185,7 @@ func TestUnsureEntriesAreSelected(t *testing.T) {
 	assert.Equal(t, []string{"a/x@5 odd"}, show(c.List(q, "", 0).Entries))
 }
 
-func TestFormsAreMadeOnce(t *testing.T) {
+func TestEncodingsAreMadeOnce(t *testing.T) {
 	w := newWorld(t, Options{MaxEncodedBytes: 4 * (encodingOverhead + 100)})
 	c := w.set.Cache(things)
 	cursors := make([]*Cursor, 10)
@@ -212,14 +212,14 @@ func TestFormsAreMadeOnce(t *testing.T) {
 	e := c.Get(meta.Key{Namespace: "a", Name: "o0"})
 	_, err := Frame(Event{New: e, Revision: e.revision}, EncodingKey{Version: "v1"}, produce)
 	require.NoError(t, err)
-	assert.EqualValues(t, 3, made.Load(), "what is there already is framed as it was when it came")
+	assert.EqualValues(t, 3, made.Load(), "the frame of the existing object must be shared")
 	_, err = e.Encoded(EncodingKey{Version: "v1"}, func() ([]byte, error) { return nil, errors.New("once") })
 	require.EqualError(t, err, "once")
 	_, err = e.Encoded(EncodingKey{Version: "v1"}, produce)
 	require.NoError(t, err)
 	assert.EqualValues(t, 4, made.Load())
 
-	// A fifth kept form is one too many: the oldest goes.
+	// A fifth encoding exceeds the budget: the oldest is dropped.
 	_, err = c.Get(meta.Key{Namespace: "a", Name: "o5"}).Encoded(EncodingKey{}, produce)
 	require.NoError(t, err)
 	assert.Nil(t, e.encoded.Load())

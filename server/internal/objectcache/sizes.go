@@ -7,21 +7,20 @@ import (
 
 // sizes counts the bytes of the current objects.
 type sizes struct {
-	mu    sync.Mutex
-	by    map[string]int64 // by namespace; "" has the objects without one
+	mu    sync.Mutex       // guards the fields below
+	by    map[string]int64 // by namespace; "" is for cluster-scoped objects
 	total int64
 }
 
-// StoredBytes returns how many bytes the objects of a namespace, and all objects, take in
-// the store, keys and values. Reservations do not count, because the objects that hold them
-// bound their number.
+// StoredBytes returns the number of bytes that the objects of a namespace, and all objects, use in the store,
+// including their keys. Reservations do not count, because their number is bounded by the objects that hold them.
 func (s *Set) StoredBytes(namespace string) (here, total int64) {
 	s.sizes.mu.Lock()
 	defer s.sizes.mu.Unlock()
 	return s.sizes.by[namespace], s.sizes.total
 }
 
-// count counts the replacement of an object; nil is none.
+// count adds the difference between an object and its replacement. old or now may be nil.
 func (s *sizes) count(prefix string, old, now *Entry) {
 	bytes, key := int64(0), ""
 	if old != nil {

@@ -12,8 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// TestStoredBytesMatchTheStore compares the counts with the store, while that changes and
-// after a restart.
+// TestStoredBytesMatchTheStore compares the counts with the store while it changes and after a restart.
 func TestStoredBytesMatchTheStore(t *testing.T) {
 	w := newWorld(t, Options{MaxEvents: 5})
 	check := func(h *Set) {
@@ -46,7 +45,7 @@ func TestStoredBytesMatchTheStore(t *testing.T) {
 			continue
 		}
 		for _, e := range w.set.Cache(things).List(Query{}, "", 0).Entries {
-			e.JSON() // which makes the text longer
+			e.JSON() // makes the text longer
 		}
 		check(w.set)
 	}

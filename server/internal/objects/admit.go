@@ -11,14 +11,15 @@ import (
 	"orch.io/controlplane/server/internal/objectcache"
 )
 
-// admit makes the object of an attempt, and runs defaulting, field management and the mutating phase of admission.
-// entry is that of the live object, or nil. The request of a write that admission renamed is used as it is.
+// admit makes the object of an attempt: it runs Mutate, defaulting, field management and the mutating phase of
+// admission. entry is the entry of the live object, or nil. If admission renamed the object of this write before,
+// admit continues with the object of that request. The returned obj belongs to the attempt; live is shared.
 func (s *Store) admit(ctx context.Context, a *attempt, entry *objectcache.Entry) (obj, live *meta.Object, err error) {
 	if renamed := a.renamed; renamed != nil {
 		r := renamed.request
 		a.renamed, a.required = nil, renamed.required
-		a.admitting(s, r)
-		r.Representations = (*forms)(a.Write)
+		a.setRequest(s, r)
+		r.Representations = (*representations)(a.Write)
 		return r.Object, nil, nil
 	}
 	obj, live, err = s.mutate(ctx, a.Write, entry)
@@ -31,7 +32,7 @@ func (s *Store) admit(ctx context.Context, a *attempt, entry *objectcache.Entry)
 	} else {
 		inherit(obj, live)
 	}
-	keepHubForm(a.Version.Type, obj, nil) // is neither owned nor counted
+	keepHubCopies(a.Version.Type, obj, nil) // field management and plugins do not see it
 	v := a.Version.Working()
 	if err := a.defaults(a.Version.NewChange(ctx, obj, live, a.subresource())); err != nil {
 		return nil, nil, err
@@ -45,11 +46,11 @@ func (s *Store) admit(ctx context.Context, a *attempt, entry *objectcache.Entry)
 			return nil, nil, err
 		}
 	}
-	a.admitting(s, s.admissionRequest(a.Write, obj, live))
+	a.setRequest(s, s.admissionRequest(a.Write, obj, live))
 	return obj, live, s.runMutating(ctx, a, sent)
 }
 
-// defaults fills in the defaults of the object that is written.
+// defaults sets the defaults of the new object.
 func (a *attempt) defaults(write *registry.Change[meta.Object]) error {
 	v := a.Version.Working()
 	if a.Applied {
@@ -68,7 +69,7 @@ func (s *Store) runMutating(ctx context.Context, a *attempt, sent map[string]any
 	r := a.request
 	given := maps.Clone(r.Object.Metadata())
 	for _, f := range identity {
-		keep(r.Object.Metadata(), sent, f)
+		copyField(r.Object.Metadata(), sent, f)
 	}
 	if r.Operation == admission.Create {
 		if a.generated {
@@ -80,7 +81,7 @@ func (s *Store) runMutating(ctx context.Context, a *attempt, sent map[string]any
 		return err
 	}
 	for _, f := range identity {
-		keep(r.Object.Metadata(), given, f)
+		copyField(r.Object.Metadata(), given, f)
 	}
 	if r.Operation != admission.Create {
 		return nil
@@ -94,8 +95,8 @@ func (s *Store) runMutating(ctx context.Context, a *attempt, sent map[string]any
 	return nil
 }
 
-// renamedError says that admission gave a new object another name than that of its write. The
-// request goes on under that name, with the preconditions that the attempt has so far.
+// renamedError is the error of an attempt in which admission changed the name of the new object. The request
+// continues under the new name, with the preconditions that the attempt has so far.
 type renamedError struct {
 	request  *admission.Request
 	required []*precondition
@@ -106,14 +107,14 @@ func (e *renamedError) Error() string {
 	return "admission gave the object the name " + e.request.Name
 }
 
-// maxRenames bounds how often admission may give a new object another name.
+// maxRenames bounds how often admission may rename the object of one write.
 const maxRenames = 8
 
-// follow makes a write under the name that admission gave the new object.
+// follow continues a write under the name that admission gave the new object.
 func (s *Store) follow(ctx context.Context, w *Write, renamed *renamedError) (*Result, error) {
 	if w.renames == maxRenames {
 		renamed.request.Ended(false, true)
-		return nil, meta.Internal(errors.New("admission gives the object another name each time"))
+		return nil, meta.Internal(errors.New("admission keeps renaming the object"))
 	}
 	one := *w
 	one.Key.Name, one.MustCreate, one.renamed, one.renames = renamed.request.Name, true, renamed, w.renames+1
@@ -125,7 +126,7 @@ func (s *Store) follow(ctx context.Context, w *Write, renamed *renamedError) (*R
 	return res, err
 }
 
-// verbOf returns the verb of the request that has such options.
+// verbOf returns the verb of a request with these options.
 func verbOf(options *meta.Object) string {
 	switch options.Kind() {
 	case "CreateOptions":
@@ -140,8 +141,8 @@ func verbOf(options *meta.Object) string {
 	return ""
 }
 
-// optionsOf returns options as admission sees them: those of the operation that a PUT or PATCH
-// comes to.
+// optionsOf returns options for admission. A PUT or PATCH gets the options of its operation, CreateOptions or
+// UpdateOptions. options is not modified.
 func optionsOf(options *meta.Object, op admission.Operation) *meta.Object {
 	kind := "UpdateOptions"
 	if op == admission.Create {

@@ -13,20 +13,22 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// allocator knows which unique values the objects of a type hold: those of its registry.Allocator and of its unique
-// fields. It follows the cache by a feed, and knows the writes under way in this server, so that no two of them
-// choose the same value. The commit decides which object gets a value, see Store.reserve.
+// allocator tracks which unique values the objects of a type hold: those of its registry.Allocator and those of its unique
+// fields. It follows the cache by a feed, and also knows the values of the writes under way in this server, so that
+// no two of these writes choose the same value. It only avoids conflicts: the commit decides which object gets a
+// value, see Store.reserve.
 //
-// A claim is a text that names a value and the pool or field that it belongs to.
+// A claim is a string that identifies a value and the pool or field to which it belongs. The mutex guards all fields
+// except t.
 type allocator struct {
 	t *resource.Type
 	sync.Mutex
 	feed     *objectcache.Feed
-	held     map[string][]meta.Key // the objects that hold a claim
-	underWay map[string]int        // the number of writes that have a claim
+	held     map[string][]meta.Key // by claim: the objects that hold the value
+	underWay map[string]int        // by claim: the number of writes under way
 }
 
-// newAllocator returns the allocator of a type, nil if the type has no unique values.
+// newAllocator returns the allocator of a type, or nil if the type has no unique values.
 func newAllocator(hub *objectcache.Set, t *resource.Type) *allocator {
 	if t.Pool == nil && !t.Hub.Schema().HasUnique() {
 		return nil
@@ -34,8 +36,8 @@ func newAllocator(hub *objectcache.Set, t *resource.Type) *allocator {
 	return &allocator{t: t, feed: hub.Feed(t.GroupResource()), held: map[string][]meta.Key{}, underWay: map[string]int{}}
 }
 
-// claims returns the claims of an object of the hub, or of nil, sorted and without duplicates. A nil allocator has
-// none.
+// claims returns the claims of obj, sorted and without duplicates. obj is in the hub version, or nil. It returns nil
+// for a nil allocator.
 func (p *allocator) claims(obj *meta.Object) (claims []string) {
 	if p == nil || obj == nil {
 		return nil
@@ -48,7 +50,7 @@ func (p *allocator) claims(obj *meta.Object) (claims []string) {
 	return slices.Compact(claims)
 }
 
-// poolClaims returns the claims of an object of the hub to values of the pool.
+// poolClaims returns the claims of obj, in the hub version, to values of the pool. They are not sorted.
 func (p *allocator) poolClaims(obj *meta.Object) (claims []string) {
 	if p.t.Pool == nil {
 		return nil
@@ -67,10 +69,10 @@ func uniqueClaim(obj *meta.Object, v schema.UniqueValue) string {
 	return "unique/" + namespace + "/" + v.Field + v.Text
 }
 
-// allot has the kind give obj the values of the pool that it lacks, as the sources of the pool define it, and claims
-// the values of obj. Values that other objects hold are not chosen. If the only value left, or the one that obj asks
-// for, is claimed by a write under way, the error is a *storage.ConflictError: the next attempt competes for the
-// value, because the other write may fail.
+// allot lets the kind set the values of the pool that obj lacks, and claims the values of obj for a. sources are the
+// objects that define the pool. Values that other objects hold are not chosen. If the only free value, or the value
+// that obj requests, is claimed by a write under way, the error is a *storage.ConflictError. The next attempt then
+// competes for the value, because the other write may fail.
 func (p *allocator) allot(a *attempt, obj, live *meta.Object, sources []*meta.Object) ([]meta.StatusCause, error) {
 	p.Lock()
 	defer p.Unlock()
@@ -98,13 +100,13 @@ func (p *allocator) allot(a *attempt, obj, live *meta.Object, sources []*meta.Ob
 		return nil, meta.Internal(err)
 	}
 	if len(causes) == 0 {
-		p.underWayOf(a, without(p.poolClaims(obj), a.held))
+		p.underWayOf(a, difference(p.poolClaims(obj), a.held))
 	}
 	return causes, nil
 }
 
-// claim sets the claims of an attempt, which other writes do not choose. An attempt has none after the cache shows
-// the object or the write has failed.
+// claim replaces the claims of an attempt. Other writes do not choose claimed values. The caller drops the claims of
+// an attempt, by claim(a, nil), after the cache shows the object or the write has failed.
 func (p *allocator) claim(a *attempt, claims []string) {
 	if len(claims)+len(a.underWay) == 0 {
 		return
@@ -114,7 +116,7 @@ func (p *allocator) claim(a *attempt, claims []string) {
 	p.underWayOf(a, claims)
 }
 
-// underWayOf is claim; the lock is held. A dry run claims nothing.
+// underWayOf is claim, with the lock held. A dry run claims nothing.
 func (p *allocator) underWayOf(a *attempt, claims []string) {
 	if a.DryRun {
 		return
@@ -130,7 +132,7 @@ func (p *allocator) underWayOf(a *attempt, claims []string) {
 	a.underWay = claims
 }
 
-// heldByOthers reports whether an object in the cache other than that of key has a claim.
+// heldByOthers reports whether the cache has an object, other than that of key, that holds the value of a claim.
 func (p *allocator) heldByOthers(claim string, key meta.Key) bool {
 	p.Lock()
 	defer p.Unlock()
@@ -138,7 +140,7 @@ func (p *allocator) heldByOthers(claim string, key meta.Key) bool {
 	return slices.ContainsFunc(p.held[claim], func(k meta.Key) bool { return k != key })
 }
 
-// catchUp applies the changes since the last call.
+// catchUp applies the changes of the cache since its last call. The lock must be held.
 func (p *allocator) catchUp() {
 	changes, reset := p.feed.Changes()
 	if reset {
@@ -157,8 +159,8 @@ func (p *allocator) catchUp() {
 	}
 }
 
-// duplicates returns a cause for each unique value of obj that another object holds. Values that the live object holds
-// already are not checked.
+// duplicates returns a cause for each unique value of obj that another object holds. It does not check values that
+// the live object already holds.
 func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (causes []meta.StatusCause, err error) {
 	claims := a.added()
 	if len(claims) == 0 {

@@ -10,8 +10,8 @@ import (
 	"orch.io/controlplane/internal/resource"
 )
 
-// Bootstrap makes the objects that exist from the start, those of the core group, such as
-// namespaces, first. One that is there and cannot be read keeps nobody from the others.
+// Bootstrap creates the initial objects of all types, if they do not exist. Types of the core group, such as
+// namespaces, come first. An existing object that cannot be read is logged and skipped.
 func (s *Store) Bootstrap(ctx context.Context, client client.Client) error {
 	for _, t := range s.o.Types().Types() {
 		if t.Initial == nil {
@@ -32,7 +32,7 @@ func (s *Store) bootstrap(ctx context.Context, c client.Client, t *resource.Type
 	switch unreadable := (*client.UnreadableError)(nil); {
 	case err == nil, meta.IsAlreadyExists(err):
 	case errors.As(err, &unreadable):
-		s.o.Log.Error("an object that exists from the start cannot be read", "resource", t.GroupResource(), "name", obj.Name(), "error", err)
+		s.o.Log.Error("existing initial object cannot be read", "resource", t.GroupResource(), "name", obj.Name(), "error", err)
 	default:
 		return fmt.Errorf("creating %s %s: %w", t.Kind, obj.Name(), err)
 	}

@@ -8,20 +8,20 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// With returns a context whose reads of this store use the ReadIndex of a request. A read whose context has none
-// asks the backend for the newest revision.
+// With returns a context in which reads of this store use the ReadIndex of a request. Without a ReadIndex in its
+// context, each read asks the backend for the newest revision.
 func (s *Store) With(ctx context.Context, x *consistency.ReadIndex) context.Context {
 	return consistency.WithReadIndex(ctx, &s.index, x)
 }
 
-// anew returns a context whose reads are as new as the read, not as the request of ctx.
-func (s *Store) anew(ctx context.Context) context.Context {
+// withFreshReads returns a context in which reads are as new as the first of them, not as the request of ctx.
+func (s *Store) withFreshReads(ctx context.Context) context.Context {
 	return s.With(ctx, new(consistency.ReadIndex))
 }
 
-// after returns a context for a retry after a conflict, whose reads show the record that conflicted. If that
-// record is gone, the revision of its deletion is unknown, so the next read asks the backend.
-func (s *Store) after(ctx context.Context, conflict *storage.ConflictError) context.Context {
+// afterConflict returns the context of a retry, in which reads show the record that conflicted. If that record was
+// deleted, the revision of the deletion is unknown, so the next read asks the backend.
+func (s *Store) afterConflict(ctx context.Context, conflict *storage.ConflictError) context.Context {
 	x, seen, found := new(consistency.ReadIndex), consistency.ReadIndexOf(ctx, &s.index).Revision.Load(), int64(conflict.Current.Revision)
 	if seen > 0 && found > 0 {
 		x.Revision.Store(max(seen, found))
@@ -29,8 +29,8 @@ func (s *Store) after(ctx context.Context, conflict *storage.ConflictError) cont
 	return s.With(ctx, x)
 }
 
-// CatchUp waits until the caches show every commit that was acknowledged before the request of ctx began, or
-// before the call if ctx is not that of a request.
+// CatchUp waits until the caches show every commit that was acknowledged before the request of ctx began, or before
+// the call if ctx belongs to no request.
 func (s *Store) CatchUp(ctx context.Context) error {
 	x := consistency.ReadIndexOf(ctx, &s.index)
 	rev := storage.Revision(x.Revision.Load())

@@ -19,13 +19,13 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Client is the client.Client of the server's own parts, with the rights of the server. The zero Client can be
-// handed out before the Store exists; its calls fail until Open.
+// Client is the client.Client of the server's own components. It has the rights of the server. The zero Client can be
+// handed out before the Store exists; its calls fail until Open. It is safe for concurrent use.
 type Client struct {
 	store atomic.Pointer[Store] // nil until Open
 }
 
-// Open gives the client its store.
+// Open sets the Store of the client.
 func (c *Client) Open(s *Store) { c.store.Store(s) }
 
 // of returns the Store and the hub version of a type.
@@ -41,8 +41,8 @@ func (c *Client) of(r meta.GroupResource) (*Store, *resource.Version, error) {
 	return s, t.Hub, nil
 }
 
-// ownWrite returns a Write of the server itself, with the context that limits its time. The user is that of
-// actor.With, or the server.
+// ownWrite returns a Write of the server itself, with a context that ends after RequestTime. The user is the user of
+// actor.With, or else the server. The caller must call the returned CancelFunc.
 func (s *Store) ownWrite(ctx context.Context, v *resource.Version, key meta.Key, sub *resource.Subresource, options string) (context.Context, context.CancelFunc, *Write) {
 	manager := s.o.Names.Wire(wellknown.ServerManager)
 	o := meta.NewObject(map[string]any{})
@@ -52,7 +52,7 @@ func (s *Store) ownWrite(ctx context.Context, v *resource.Version, key meta.Key,
 	o.SetGVK(meta.GroupVersionKind{Group: s.o.Names.Group(wellknown.GroupMeta), Version: "v1", Kind: options})
 	ctx, cancel := context.WithTimeout(ctx, s.o.RequestTime)
 	w := &Write{
-		Caller:  Caller{User: actor.From(ctx), Notes: nobody{}},
+		Caller:  Caller{User: actor.From(ctx), Notes: discardNotes{}},
 		Version: v, Key: key, Sub: sub, Options: o, Own: Owner(v, sub, manager),
 	}
 	switch {
@@ -64,15 +64,15 @@ func (s *Store) ownWrite(ctx context.Context, v *resource.Version, key meta.Key,
 	return ctx, cancel, w
 }
 
-// Audited is the end of a write of a built-in controller, for the audit.
+// Audited is the outcome of a write of a built-in controller, for the audit.
 type Audited struct {
 	Verb  string
-	Sent  *meta.Object       // the body that a request for the same write would have
+	Sent  *meta.Object       // the body of a request for the same write
 	Entry *objectcache.Entry // the object after the write, or its last state; nil after an error
 	Err   error
 }
 
-// audited audits a write of a built-in controller, and returns the error for the controller.
+// audited audits a write of a built-in controller and returns the error to return to it.
 func (s *Store) audited(w *Write, verb string, sent *meta.Object, res *Result, err error) error {
 	if err != nil {
 		err = s.refusal(err)
@@ -88,15 +88,15 @@ func (s *Store) audited(w *Write, verb string, sent *meta.Object, res *Result, e
 	return err
 }
 
-// nobody discards warnings and annotations.
-type nobody struct{}
+// discardNotes implements Notes and discards everything.
+type discardNotes struct{}
 
-func (nobody) Warn(string)             {}
-func (nobody) Annotate(string, string) {}
+func (discardNotes) Warn(string)             {}
+func (discardNotes) Annotate(string, string) {}
 
-func (nobody) AnnotateExternal(string, string) bool { return true }
+func (discardNotes) AnnotateExternal(string, string) bool { return true }
 
-// refusal returns an error as the server's own parts see it.
+// refusal returns the error that a Client returns for an error of the Store.
 func (s *Store) refusal(err error) error {
 	if damaged := (*client.UnreadableError)(nil); errors.As(err, &damaged) {
 		return damaged
@@ -104,7 +104,7 @@ func (s *Store) refusal(err error) error {
 	if st := Status(err); st != nil {
 		return st
 	}
-	s.o.Log.Error("a write of the server's own failed", "error", err)
+	s.o.Log.Error("internal write failed", "error", err)
 	return meta.Internal(errors.New("the store failed"))
 }
 
@@ -133,7 +133,7 @@ func (c *Client) List(ctx context.Context, r meta.GroupResource, namespace strin
 	return s.ownList(ctx, v, namespace)
 }
 
-// ownList returns the objects of a namespace for the server itself.
+// ownList returns the objects of a namespace, for a Client.
 func (s *Store) ownList(ctx context.Context, v *resource.Version, namespace string) ([]*meta.Object, error) {
 	all := &Selection{Namespace: namespace}
 	page, err := s.entries(ctx, s.o.Hub.Cache(v.GroupResource()), objectcache.Query{Namespace: namespace}, all)
@@ -161,7 +161,7 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 		return nil, err
 	}
 	obj = obj.Clone()
-	obj.SetResourceVersion("") // that of the object it was made from
+	obj.SetResourceVersion("") // obj may be a copy of an object that was read
 	if err := CheckKind(obj, v); err != nil {
 		return nil, err
 	}
@@ -177,8 +177,8 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	return s.shown(ctx, res.Entry, v)
 }
 
-// shown returns an object that was written, as the cache has it if that is still so: others
-// decode that one, too.
+// shown returns the object of an entry that was just written. It uses the entry of the cache if that has the same
+// revision, because the decoded object is then shared with other readers. The object must not be modified.
 func (s *Store) shown(ctx context.Context, e *objectcache.Entry, v *resource.Version) (*meta.Object, error) {
 	if kept := s.o.Hub.Cache(v.GroupResource()).Get(e.Key()); kept != nil && kept.Revision() == e.Revision() {
 		e = kept
@@ -191,32 +191,32 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	return c.update(ctx, r, key, subresource, change, func(*Write) {})
 }
 
-// UpdateSerially is Update as the next write of a sequence, see Write.Sequence: change may read other objects from the
-// caches, and its conclusions hold when the object is stored.
+// UpdateSerially is like Update, as the next write of a sequence, see Write.Sequence. change may read other objects
+// from the caches. Objects that only this sequence writes are then still current when the object is stored.
 func (c *Client) UpdateSerially(ctx context.Context, serial string, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
 	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Sequence = resource.SerialKey(serial) })
 }
 
-// Admitted is the Client for updates that are part of admitted writes, and skip admission themselves. An update may
-// serve several writes: it does not depend on the LeaderFence of one of them, and reads are as new as the call, not as
-// the request of one of them.
+// Admitted is the Client for updates that are part of admitted writes, and that therefore skip admission. An update
+// may serve several writes. So it does not depend on the LeaderFence of any of them, and its reads are as new as the
+// call, not as the request of one of the writes.
 type Admitted struct{ *Client }
 
-func (c Admitted) anew(ctx context.Context) context.Context {
+func (c Admitted) withFreshReads(ctx context.Context) context.Context {
 	if s := c.store.Load(); s != nil {
-		return s.anew(ctx)
+		return s.withFreshReads(ctx)
 	}
 	return ctx
 }
 
 // Get implements client.Client.
 func (c Admitted) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
-	return c.Client.Get(c.anew(ctx), r, key)
+	return c.Client.Get(c.withFreshReads(ctx), r, key)
 }
 
 // List implements client.Client.
 func (c Admitted) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
-	return c.Client.List(c.anew(ctx), r, namespace)
+	return c.Client.List(c.withFreshReads(ctx), r, namespace)
 }
 
 // Update implements client.Client.
@@ -224,8 +224,8 @@ func (c Admitted) Update(ctx context.Context, r meta.GroupResource, key meta.Key
 	return c.update(consistency.WithLeaderFence(ctx, nil), r, key, subresource, change, func(w *Write) { w.Admitted = true })
 }
 
-// Acts is the Client of an acting sub-resource. Admission has admitted the body of the request, and does not run again
-// for the changes that the sub-resource makes to the object.
+// Acts is the Client of an acting subresource. Admission has admitted the body of the request, and does not run again
+// for the changes that the subresource makes to the object.
 type Acts struct{ *Client }
 
 // Update implements registry.Client.
@@ -238,7 +238,7 @@ func (c Acts) Update(ctx context.Context, r meta.GroupResource, key meta.Key, su
 	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Admitted = sub != nil && sub.Act != nil })
 }
 
-// Delete implements registry.Client. It is part of the admitted request, too.
+// Delete implements registry.Client. It also skips admission, because it is part of the admitted request.
 func (c Acts) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
 	return c.Client.Delete(Unadmitted(ctx), r, key, o)
 }
@@ -257,7 +257,7 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	ctx, cancel, w := s.ownWrite(ctx, v, key, sub, "UpdateOptions")
 	defer cancel()
 	set(w)
-	if sub != nil && sub.Act != nil { // there is no body, but the item
+	if sub != nil && sub.Act != nil { // the update changes the item; there is no body
 		item := *sub
 		item.Act, item.Body = nil, nil
 		w.Sub, w.Own = &item, nil
@@ -295,16 +295,16 @@ func (c *Client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key,
 	return s.ownDelete(ctx, v, key, o)
 }
 
-// ownDelete deletes an object for the server itself.
+// ownDelete deletes an object, for a Client.
 func (s *Store) ownDelete(ctx context.Context, v *resource.Version, key meta.Key, o registry.DeleteOptions) error {
 	ctx, cancel, w := s.ownWrite(ctx, v, key, nil, "DeleteOptions")
 	defer cancel()
 	w.Admitted, w.Options = unadmitted(ctx), deleteOptions(w.Options.APIVersion(), o)
-	res, err := s.Delete(ctx, w, &Deletion{UID: given(o.UID), Version: given(o.Version), Propagation: given(o.Propagation), Grace: o.GraceSeconds})
+	res, err := s.Delete(ctx, w, &Deletion{UID: optional(o.UID), Version: optional(o.Version), Propagation: optional(o.Propagation), Grace: o.GraceSeconds})
 	return s.audited(w, "delete", w.Options, res, err)
 }
 
-// deleteOptions returns the options of a deletion as admission and the audit see them.
+// deleteOptions returns the options of a deletion for admission and the audit.
 func deleteOptions(apiVersion string, o registry.DeleteOptions) *meta.Object {
 	options := meta.NewObject(map[string]any{"apiVersion": apiVersion, "kind": "DeleteOptions"})
 	if o.GraceSeconds != nil {
@@ -321,8 +321,8 @@ func deleteOptions(apiVersion string, o registry.DeleteOptions) *meta.Object {
 	return options
 }
 
-// given is a text that is there, nil if it is empty.
-func given(s string) *string {
+// optional returns a pointer to s, or nil if s is empty.
+func optional(s string) *string {
 	if s == "" {
 		return nil
 	}
@@ -359,7 +359,7 @@ func (c *Client) Feed(r ...meta.GroupResource) client.Feed {
 	return nil
 }
 
-// Type returns the type of a wire group and plural that is served now, or nil.
+// Type returns the served type with a wire group and plural, or nil.
 func (c *Client) Type(r meta.GroupResource) *registry.Type {
 	if s := c.store.Load(); s != nil {
 		if t := s.o.Types().Type(r); t != nil {
@@ -369,7 +369,7 @@ func (c *Client) Type(r meta.GroupResource) *registry.Type {
 	return nil
 }
 
-// Types implements client.Client. Before Open there are none.
+// Types implements client.Client. Before Open it returns nil.
 func (c *Client) Types() []*registry.Type {
 	if s := c.store.Load(); s != nil {
 		return s.o.Types().Public()
@@ -377,7 +377,7 @@ func (c *Client) Types() []*registry.Type {
 	return nil
 }
 
-// version returns a version of a kind that is served now, or nil.
+// version returns the version of a kind if it is served, or nil.
 func (c *Client) version(k meta.GroupVersionKind) *resource.Version {
 	s := c.store.Load()
 	if s == nil {
@@ -393,7 +393,7 @@ func (c *Client) version(k meta.GroupVersionKind) *resource.Version {
 	return nil
 }
 
-// Schema returns the schema of a kind in a version that is served now, or nil.
+// Schema returns the schema of a kind in a version if it is served, or nil.
 func (c *Client) Schema(k meta.GroupVersionKind) *schema.Schema {
 	if v := c.version(k); v != nil {
 		return v.Schema()
@@ -401,7 +401,7 @@ func (c *Client) Schema(k meta.GroupVersionKind) *schema.Schema {
 	return nil
 }
 
-// Convert returns an object of a type in another of its versions.
+// Convert returns an object converted to another version of its type.
 func (c *Client) Convert(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error) {
 	v := c.version(meta.GroupVersionKind{Group: version.Group, Version: version.Version, Kind: obj.Kind()})
 	if v == nil {

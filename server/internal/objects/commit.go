@@ -12,9 +12,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// store commits obj, or its removal if its deletion is finished, and returns when the caches show it. A kind with
-// graceful deletion is committed once more before the removal, so that watches see how it ended; Ending completes
-// a deletion that is interrupted between the two.
+// store commits obj, or deletes the record if the deletion of obj is finished, and returns after the caches show the
+// result. A kind with graceful deletion is committed once more before its record is deleted, so that watches see the
+// last state. Ending completes a deletion that is interrupted between these two commits.
 func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Result, error) {
 	t, entry := a.Version.Type, a.entry
 	var expect storage.Revision
@@ -49,7 +49,7 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 		res.Entry = s.written(a.Write, rev, stored)
 		return res, nil
 	}
-	if a.base.batch != nil { // a commit of this kind can replace a committed object only
+	if a.base.batch != nil { // this commit can replace only a committed object
 		a.slot.drain(ctx)
 		a.base = position{}
 		return nil, &storage.ConflictError{Key: change.Key}
@@ -72,8 +72,8 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 	return res, nil
 }
 
-// requireForCommit adds the preconditions of an attempt that storing obj has: the admission decision and the
-// values that obj reserves. It returns the removal of the reservations that obj gives back.
+// requireForCommit adds the preconditions of storing obj to an attempt: the objects that decided admission, and the
+// reservations of the values that obj begins to hold. It returns the deletions of the reservations that obj releases.
 func (s *Store) requireForCommit(ctx context.Context, a *attempt, obj *meta.Object) (released []storage.Write, err error) {
 	if err := s.requireAdmitted(a); err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func (s *Store) requireForCommit(ctx context.Context, a *attempt, obj *meta.Obje
 	return s.releases(ctx, a, obj)
 }
 
-// showEnd commits the last state of an object whose deletion is graceful, unless watches have seen it. A store
-// without room for that state skips it, because the removal makes room.
+// showEnd commits the last state of an object with graceful deletion, unless watches have seen it. If the store has
+// no room for that state, showEnd skips it, because the removal makes room.
 func (s *Store) showEnd(ctx context.Context, a *attempt, change *storage.Write, res *Result) error {
 	if a.Version.Type.GracePeriod == nil || ending(a.entry.Object()) {
 		return nil
@@ -100,18 +100,19 @@ func (s *Store) showEnd(ctx context.Context, a *attempt, change *storage.Write, 
 	return err
 }
 
-// sharesCommit reports whether an attempt may be committed in one batch with the writers behind it: it holds its
-// slot, and its commit has no preconditions, which a batch cannot have.
+// sharesCommit reports whether an attempt may be committed in one batch with the writers that queue behind it: it
+// holds its slot, and its commit has no preconditions, which a batch does not support.
 func (a *attempt) sharesCommit(ctx context.Context) bool {
-	return len(a.required) == 0 && !a.slot.over() && !led(ctx)
+	return len(a.required) == 0 && !a.slot.released() && !hasLeaderFence(ctx)
 }
 
-// commitInSlot submits an object to the writers behind and returns when it is committed, maybe together with
-// values that they made of it. The end of ctx does not interrupt it: the writer must learn the result.
+// commitInSlot submits an object to the write queue and returns when it is committed, possibly together with values
+// that the following writers made from it. The end of ctx does not interrupt it, because the writer must learn the
+// result.
 func (s *Store) commitInSlot(ctx context.Context, a *attempt, change storage.Write) (storage.Revision, error) {
 	made := objectcache.NewEntry(a.Key, change.Expect, change.Value)
 	if a.shown != nil {
-		made.KeepEncoded(convertedForm(a.Version), a.shown)
+		made.KeepEncoded(convertedEncoding(a.Version), a.shown)
 	}
 	at, commits := a.slot.submit(a.base, change, made)
 	if at.batch == nil {
@@ -124,13 +125,13 @@ func (s *Store) commitInSlot(ctx context.Context, a *attempt, change storage.Wri
 	return at.wait(context.WithoutCancel(ctx))
 }
 
-// commitBatch commits a batch, with all values that are submitted until the batch before it is committed.
+// commitBatch commits a batch, with all values that writers add to it until the previous batch is committed.
 func (s *Store) commitBatch(ctx context.Context, b *batch) {
 	var revisions []storage.Revision
-	err := uncertain(errors.New("the commit was interrupted")) // the result if the backend panics: writers wait for one
+	err := uncertain(errors.New("the commit was interrupted")) // the result if the backend panics, because writers wait for a result
 	defer func() { s.queues.finish(b, revisions, err) }()
 	if before := b.before; before != nil {
-		<-before.done // within its own commitTime
+		<-before.done // bounded by the commitTime of that batch
 		if before.err != nil {
 			err = &storage.ConflictError{Key: b.first.Key}
 			return
@@ -150,8 +151,9 @@ func (s *Store) commitBatch(ctx context.Context, b *batch) {
 	}
 }
 
-// written returns the entry of an object that was written. The entry, and that of the cache, need no conversion
-// to be shown: an object of a definition has just been through the schema, and a converter's result is kept.
+// written returns the entry of an object that was written. It marks this entry, and the entry in the cache, as ready
+// to be shown without a conversion: an object of a definition has just been normalized by the schema, and the text
+// that a converter returned is kept with the entries.
 func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *objectcache.Entry {
 	v, e := w.Version, objectcache.NewEntry(w.Key, rev, stored)
 	both := []*objectcache.Entry{e}
@@ -161,7 +163,7 @@ func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *objectca
 	for _, e := range both {
 		switch {
 		case w.shown != nil:
-			e.KeepEncoded(convertedForm(v), w.shown)
+			e.KeepEncoded(convertedEncoding(v), w.shown)
 		case !v.AsStored() && v == v.Hub && v.Default == nil && e.Field("apiVersion") == v.GVK().APIVersion():
 			e.MarkConforming(v.SchemaMark())
 		}
@@ -169,9 +171,9 @@ func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *objectca
 	return e
 }
 
-// commit makes a write if its preconditions hold, and returns its revision when the caches show it. A precondition
-// that fails is renewed, if it can be, and the write committed again. released are reservations to remove: in the
-// same commit as far as there is room, else after it.
+// commit commits w if its preconditions hold, and returns its revision after the caches show it. If a precondition
+// fails and can be renewed, commit renews it and repeats the commit. released are deletions of reservations: they are
+// part of the same commit as far as the backend's limits allow, and are committed after it otherwise.
 func (s *Store) commit(ctx context.Context, w storage.Write, required []*precondition, released []storage.Write) (storage.Revision, error) {
 	together, later := divide(w, required, released)
 	for tries := 1; ; tries++ {
@@ -188,13 +190,13 @@ func (s *Store) commit(ctx context.Context, w storage.Write, required []*precond
 			return rev, err
 		}
 		cancel()
-		err = uncertain(failed(err, compared))
+		err = uncertain(preconditionFailure(err, compared))
 		var failed *preconditionError
 		var conflict *storage.ConflictError
 		if !errors.As(err, &failed) || failed.renew == nil || !errors.As(err, &conflict) || pause(ctx, tries) != nil {
 			return 0, err
 		}
-		now, holds := failed.renew(s.after(ctx, conflict))
+		now, holds := failed.renew(s.afterConflict(ctx, conflict))
 		if !holds {
 			return 0, err
 		}
@@ -202,7 +204,7 @@ func (s *Store) commit(ctx context.Context, w storage.Write, required []*precond
 	}
 }
 
-// remove removes reservations of an object after its commit.
+// remove deletes reservations of an object that were not part of its commit. Errors are only logged.
 func (s *Store) remove(ctx context.Context, key string, reservations []storage.Write) {
 	for ws := range slices.Chunk(reservations, storage.CommitLength/4) {
 		if err := s.commitEach(ctx, ws); err != nil {
@@ -211,8 +213,8 @@ func (s *Store) remove(ctx context.Context, key string, reservations []storage.W
 	}
 }
 
-// withPreconditions returns writes with the comparisons of all preconditions, among them the LeaderFence of ctx if it
-// has one. All commits of a Store but those of batches and of Leadership have them.
+// withPreconditions returns ws with the comparisons of all preconditions, including the LeaderFence of ctx if it has
+// one. All commits of a Store use it, except those of batches and of Leadership. It does not modify ws.
 func withPreconditions(ctx context.Context, required []*precondition, ws []storage.Write) (all []storage.Write, compared []*precondition, err error) {
 	compared, err = requireLeader(ctx, required, ws)
 	if err != nil {
@@ -225,17 +227,18 @@ func withPreconditions(ctx context.Context, required []*precondition, ws []stora
 	return all, compared, nil
 }
 
-// transact commits writes if all preconditions hold. It does not wait for the caches.
+// transact commits ws if all preconditions hold. It does not wait for the caches.
 func (s *Store) transact(ctx context.Context, required []*precondition, ws ...storage.Write) (storage.Revision, error) {
 	all, compared, err := withPreconditions(ctx, required, ws)
 	if err != nil {
 		return 0, err
 	}
 	rev, err := s.backend.Commit(ctx, all...)
-	return rev, failed(err, compared)
+	return rev, preconditionFailure(err, compared)
 }
 
-// commitEach makes writes, but not those of records that another server changed meanwhile.
+// commitEach commits ws together if no record has changed, and one by one otherwise. It skips writes of records that
+// were changed meanwhile.
 func (s *Store) commitEach(ctx context.Context, ws []storage.Write) error {
 	_, err := s.transact(ctx, nil, ws...)
 	var conflict *storage.ConflictError
@@ -250,12 +253,12 @@ func (s *Store) commitEach(ctx context.Context, ws []storage.Write) error {
 	return nil
 }
 
-// uncertainError is the error of a commit that may have been made, or may be made later.
+// uncertainError wraps the error of a commit that may have been made, or may still be made.
 type uncertainError struct{ error }
 
 func (e *uncertainError) Unwrap() error { return e.error }
 
-// uncertain makes an error of a commit an uncertainError, unless it says that nothing was written.
+// uncertain wraps err as an uncertainError, unless err implies that nothing was written.
 func uncertain(err error) error {
 	var status *meta.Status
 	var conflict *storage.ConflictError
@@ -267,25 +270,26 @@ func uncertain(err error) error {
 	return &uncertainError{err}
 }
 
-// commitTime returns a context for a commit, which ends after RequestTime but not with ctx: the writer must learn
-// the result.
+// commitTime returns a context for a commit. It ends after RequestTime, not when ctx ends, because the writer must
+// learn the result.
 func (s *Store) commitTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), s.o.RequestTime)
 }
 
-// encodeStored returns an object as the backend gets it: JSON without the resourceVersion. Records adds the rest.
+// encodeStored returns the encoding of obj for the backend: JSON without the resourceVersion. The caller owns the
+// result. Records adds the signature and hub copies.
 func (s *Store) encodeStored(obj *meta.Object) []byte {
 	room, _ := s.encodings.Get().(*[]byte)
 	if room == nil {
 		room = new([]byte)
 	}
 	*room = codec.EncodeStored((*room)[:0], obj.Tree())
-	stored := bytes.Clone(*room) // without spare capacity, because the backend keeps it
+	stored := bytes.Clone(*room) // exact size, because the backend keeps the value
 	if cap(*room) <= maxEncoding {
 		s.encodings.Put(room)
 	}
 	return stored
 }
 
-// maxEncoding bounds the buffer that is kept for the next encoding.
+// maxEncoding is the largest capacity of a buffer that is kept for the next encoding, in bytes.
 const maxEncoding = 1 << 20

@@ -10,8 +10,8 @@ import (
 	"orch.io/controlplane/server/internal/objectcache"
 )
 
-// Content is the Client of who empties namespaces: it lists and deletes objects of the
-// types that the server withholds, too.
+// Content is the Client of the controller that empties namespaces. It also lists and deletes objects of withheld
+// types, which the server knows but does not serve.
 type Content struct{ *Client }
 
 // Types implements client.Client.
@@ -41,6 +41,7 @@ func (c Content) Delete(ctx context.Context, r meta.GroupResource, key meta.Key,
 	return c.Client.Delete(ctx, r, key, o)
 }
 
+// withheld returns the Store and the hub version of a withheld type, or nil if r is not a withheld type.
 func (c Content) withheld(r meta.GroupResource) (*Store, *resource.Version) {
 	if s := c.store.Load(); s != nil {
 		if t := s.o.Types().Stored(r); t != nil && t.Withheld {
@@ -50,8 +51,8 @@ func (c Content) withheld(r meta.GroupResource) (*Store, *resource.Version) {
 	return nil, nil
 }
 
-// Unknown returns how many objects the store has in a namespace of each type that the
-// server does not have at all.
+// Unknown returns the number of stored objects in a namespace for each resource that the server does not know. It
+// first waits until the caches are up to date.
 func (c Content) Unknown(ctx context.Context, namespace string) (map[meta.GroupResource]int, error) {
 	s := c.store.Load()
 	if s == nil {
@@ -63,9 +64,9 @@ func (c Content) Unknown(ctx context.Context, namespace string) (map[meta.GroupR
 	return s.Unknown(namespace), nil
 }
 
-// Unknown returns how many objects the caches show, in a namespace or, if that is empty, in
-// all, of each type that the server does not have at all. Leases by which servers lead are no
-// program's.
+// Unknown returns the number of objects in the caches for each resource that the server does not know, in one
+// namespace or, if namespace is empty, in all namespaces. It skips the resource of the Leases that elect leaders,
+// which every server uses even if it does not serve Leases.
 func (s *Store) Unknown(namespace string) map[meta.GroupResource]int {
 	unknown, types := map[meta.GroupResource]int{}, s.o.Types()
 	for _, r := range s.o.Hub.Stored() {

@@ -12,20 +12,21 @@ import (
 	"orch.io/controlplane/server/internal/objectcache"
 )
 
-// convertedView is the FormKey.View of what a converter makes of an entry: the text of
-// another version, without resourceVersion.
+// convertedView is the EncodingKey.View of an entry after conversion: its JSON in another version, without the
+// resourceVersion.
 const convertedView = 0xff
 
-// conversionAge is how long the answer of a converter is used. A new release of the webhook may convert
-// differently, and the definition does not change then.
+// conversionAge is how long the result of a converter is reused. It is bounded because a new release of a conversion
+// webhook may convert differently while the definition stays the same.
 const conversionAge = time.Minute
 
-func convertedForm(v *resource.Version) objectcache.EncodingKey {
+func convertedEncoding(v *resource.Version) objectcache.EncodingKey {
 	return objectcache.EncodingKey{Version: v.FormName(), View: convertedView, MaxAge: conversionAge}
 }
 
-// InVersion returns entries as a version shows them. If a converter has to be asked, it is asked about
-// many entries at a time, and its answers are kept with the entries for conversionAge.
+// InVersion returns entries in a version. If a converter is needed, it is called with many objects at a time, and its
+// results are kept with the entries for conversionAge. The result may be entries itself. The entries may be shared
+// and must not be modified.
 func InVersion(ctx context.Context, entries []*objectcache.Entry, v *resource.Version) ([]*objectcache.Entry, error) {
 	if v.Converter == nil {
 		return entries, nil
@@ -33,14 +34,14 @@ func InVersion(ctx context.Context, entries []*objectcache.Entry, v *resource.Ve
 	var about []int
 	var some []*objectcache.Entry
 	for i, e := range entries {
-		if asks(e, v) {
+		if needsConverter(e, v) {
 			about, some = append(about, i), append(some, e)
 		}
 	}
 	if len(about) == 0 {
 		return entries, nil
 	}
-	texts, err := objectcache.Encode(ctx, some, convertedForm(v), func(some []*objectcache.Entry) ([][]byte, error) { return convert(ctx, some, v) })
+	texts, err := objectcache.Encode(ctx, some, convertedEncoding(v), func(some []*objectcache.Entry) ([][]byte, error) { return convert(ctx, some, v) })
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func InVersion(ctx context.Context, entries []*objectcache.Entry, v *resource.Ve
 	return out, nil
 }
 
-// EntryIn is InVersion for one entry.
+// EntryIn is InVersion for a single entry.
 func EntryIn(ctx context.Context, e *objectcache.Entry, v *resource.Version) (*objectcache.Entry, error) {
 	out, err := InVersion(ctx, []*objectcache.Entry{e}, v)
 	if err != nil {
@@ -61,10 +62,12 @@ func EntryIn(ctx context.Context, e *objectcache.Entry, v *resource.Version) (*o
 	return out[0], nil
 }
 
-// asks reports whether a converter has to be asked to show an entry in a version.
-func asks(e *objectcache.Entry, v *resource.Version) bool { return v.Asks(e.Field("apiVersion")) }
+// needsConverter reports whether an entry must be converted by the Converter to be shown in a version.
+func needsConverter(e *objectcache.Entry, v *resource.Version) bool {
+	return v.Asks(e.Field("apiVersion"))
+}
 
-// convert returns the texts that a version has of entries.
+// convert returns the JSON of entries in a version, in the order of entries.
 func convert(ctx context.Context, entries []*objectcache.Entry, v *resource.Version) ([][]byte, error) {
 	objs := make([]*meta.Object, len(entries))
 	for i, e := range entries {
@@ -81,13 +84,12 @@ func convert(ctx context.Context, entries []*objectcache.Entry, v *resource.Vers
 	return texts, nil
 }
 
-// textOf returns the JSON of an object without resourceVersion, no longer than it has to be.
+// textOf returns the JSON of an object without its resourceVersion, in a slice without spare capacity.
 func textOf(obj *meta.Object) []byte { return bytes.Clone(codec.EncodeStored(nil, obj.Tree())) }
 
-// toHub makes the object that is stored of one that was written in its caller's version:
-// what the hub does not know of a definition cannot be kept. Where a converter says what
-// that is, it says too what the caller is shown of it, so that nothing is written that
-// he cannot be shown.
+// toHub converts an object of a definition from the caller's version to the hub, in which it is stored. Fields that
+// the hub does not have are lost. If the type has a converter, toHub also converts the result back and keeps it in
+// w.shown, so that a write fails if its result cannot be shown to the caller.
 func (w *Write) toHub(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
 	stored, err := w.Version.Hub.Convert(ctx, obj)
 	if err != nil || !w.Version.Asks(stored.APIVersion()) {

@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Create stores a new object. If a generated name is taken, it tries a few others. w has the fields that all of these
-// writes have in common.
+// Create stores a new object. If a generated name is taken, it tries up to seven others. w has the fields that all of
+// these writes share. Create does not modify obj.
 func (s *Store) Create(ctx context.Context, w *Write, obj *meta.Object) (*Result, error) {
 	generate := obj.Name() == "" && obj.GenerateName() != ""
 	for attempt := 1; ; attempt++ {
@@ -37,8 +37,8 @@ func (s *Store) Create(ctx context.Context, w *Write, obj *meta.Object) (*Result
 	}
 }
 
-// generatedName appends five random characters to a prefix, which is cut so
-// that the name stays a DNS label.
+// generatedName returns prefix with five random characters appended. The prefix is truncated so that the name is a
+// valid DNS label.
 func generatedName(prefix string) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	if len(prefix) > 58 {
@@ -52,8 +52,8 @@ func generatedName(prefix string) string {
 	return prefix + string(b[:])
 }
 
-// CheckKind checks apiVersion and kind of a body against what the path takes,
-// and fills them in where they are missing; custom kinds must name them.
+// CheckKind checks that apiVersion and kind of a body match v, and sets them if they are missing. Bodies of custom
+// kinds must have both.
 func CheckKind(obj *meta.Object, v *resource.Version) error {
 	want := v.GVK()
 	for _, f := range []string{"apiVersion", "kind"} {
@@ -80,14 +80,14 @@ func CheckKind(obj *meta.Object, v *resource.Version) error {
 	return nil
 }
 
-// OtherKind refuses an object of another kind where a custom one belongs.
+// OtherKind returns the Invalid error for a body of another kind than the custom kind of the endpoint.
 func OtherKind(name, kind string, want meta.GroupVersionKind) error {
 	return meta.Invalid(meta.GroupKind{Group: want.Group, Kind: kind}, name, []meta.StatusCause{{
 		Reason: meta.CauseInvalid, Field: "kind", Message: fmt.Sprintf("Invalid value: %q: must be %s", kind, want.Kind),
 	}})
 }
 
-// Status returns the Status that callers see for an error of a Store, nil if its cause is internal.
+// Status returns the Status that callers receive for an error of a Store, or nil if the error is internal.
 func Status(err error) *meta.Status {
 	var st *meta.Status
 	var damaged *client.UnreadableError
@@ -99,16 +99,16 @@ func Status(err error) *meta.Status {
 	case errors.As(err, &trouble):
 		return unavailable(err, trouble)
 	case errors.As(err, &damaged):
-		st := meta.Internal(damaged) // no change of the request helps
+		st := meta.Internal(damaged) // changing the request would not help
 		st.Details = &meta.StatusDetails{Name: damaged.Keys[0].Name, Group: damaged.Resource.Group, Kind: damaged.Resource.Resource,
 			Causes: []meta.StatusCause{{Reason: meta.CauseUnexpected, Message: damaged.Error()}}}
 		return st
 	case errors.As(err, &conversion):
-		told := *conversion
-		if told.Stack() != nil {
-			told.Err = errors.New("the conversion failed") // the panic value is logged only
+		shown := *conversion
+		if shown.Stack() != nil {
+			shown.Err = errors.New("the conversion failed") // the panic value is logged only
 		}
-		return meta.Internal(&told)
+		return meta.Internal(&shown)
 	case errors.Is(err, codec.ErrNull):
 		return meta.BadRequest("%v", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -120,15 +120,15 @@ func Status(err error) *meta.Status {
 	case errors.Is(err, errDeposed):
 		return meta.Unavailable("%v", errDeposed)
 	case errors.Is(err, storage.ErrTooLarge):
-		return meta.TooLarge("the object is larger than the storage of the server takes")
+		return meta.TooLarge("the object is larger than the limit of the storage of the server")
 	case errors.Is(err, storage.ErrFull):
-		return meta.InsufficientStorage("the storage of the server has no room; only deletions are taken")
+		return meta.InsufficientStorage("the storage of the server has no room; only deletions are accepted")
 	}
 	return nil
 }
 
-// unavailable returns a 503 that names what is wrong with the store. It has a Retry-After, so that clients
-// retry, unless the write may have been committed.
+// unavailable returns a 503 with the kind of the store's failure. It has a Retry-After header, so that clients retry,
+// unless the write may have been committed.
 func unavailable(err error, trouble *storage.UnavailableError) *meta.Status {
 	var made *uncertainError
 	if errors.As(err, &made) {

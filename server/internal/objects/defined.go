@@ -9,13 +9,15 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// asDefined returns an object of the hub in the storage version that the caches show by now for its definition, so
-// that a write which began under an earlier state of the definition leaves nothing to convert.
+// inStorageVersion converts an object from the hub to the current storage version of its definition, so that a write
+// that began under an earlier state of the definition does not store an object in an outdated version. Objects of
+// registered kinds are returned unchanged.
 //
-// A new object, and one whose stored version changes, has the definition as a precondition: a migration or deletion
-// of all objects, which begins with a change of the definition, either sees the object, or the commit fails. Any other
-// write depends on the object itself, which the migration has rewritten, or need not rewrite.
-func (s *Store) asDefined(ctx context.Context, a *attempt, obj *meta.Object) (*meta.Object, error) {
+// The definition is a precondition of a write that creates an object or changes its stored version. A migration, or a
+// deletion of all objects, begins with a change of the definition. So it either sees the object, or the commit of the
+// object fails. Any other write needs no such precondition: its commit compares the object itself, which a migration
+// has rewritten, or does not need to rewrite.
+func (s *Store) inStorageVersion(ctx context.Context, a *attempt, obj *meta.Object) (*meta.Object, error) {
 	t := a.Version.Type
 	if !t.Defined() {
 		return obj, nil
@@ -24,10 +26,10 @@ func (s *Store) asDefined(ctx context.Context, a *attempt, obj *meta.Object) (*m
 	if a.entry == nil || a.entry.Field("apiVersion") != now.Hub.GVK().APIVersion() {
 		definitions := meta.GroupResource{Group: s.o.Names.Group(wellknown.GroupExtensions), Resource: "customresourcedefinitions"}
 		key := meta.Key{Name: t.GroupResource().String()}
-		e := s.o.Hub.Cache(definitions).Get(key) // before the type, which is then of this state or a later one
-		there := s.o.Types().Type(t.GroupResource())
-		if a.entry == nil && (e == nil || there == nil || there.Closed || !sameDefinition(there, t)) {
-			return nil, closed(a.Version.Resource().GroupResource(), a.Key.Name)
+		e := s.o.Hub.Cache(definitions).Get(key) // read before the type, so the type is of this state or a later one
+		served := s.o.Types().Type(t.GroupResource())
+		if a.entry == nil && (e == nil || served == nil || served.Closed || !sameDefinition(served, t)) {
+			return nil, definitionTerminating(a.Version.Resource().GroupResource(), a.Key.Name)
 		}
 		if e != nil {
 			a.require(&precondition{Write: storage.Write{Key: resource.StorageKey(definitions, key), Expect: e.Revision(), Guard: true}, reason: becauseDefined})
@@ -40,7 +42,8 @@ func (s *Store) asDefined(ctx context.Context, a *attempt, obj *meta.Object) (*m
 	return now.Hub.Convert(ctx, obj)
 }
 
-// current returns the type that the definition of t makes by now, or t if the definition is gone.
+// current returns the type that now belongs to the definition of t, or t itself if the definition was deleted or
+// replaced.
 func (s *Store) current(t *resource.Type) *resource.Type {
 	if now := s.o.Types().Type(t.GroupResource()); now != nil && sameDefinition(now, t) {
 		return now
@@ -48,7 +51,7 @@ func (s *Store) current(t *resource.Type) *resource.Type {
 	return t
 }
 
-// sameDefinition reports whether two types were made by the same definition object, at whatever revision.
+// sameDefinition reports whether two types come from the same definition object, at any revision.
 func sameDefinition(a, b *resource.Type) bool {
 	return a.Origin.UID == b.Origin.UID
 }

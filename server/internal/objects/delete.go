@@ -14,21 +14,20 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Deletion is how an object is to be deleted.
+// Deletion holds the parameters of a deletion.
 type Deletion struct {
 	UID, Version *string // preconditions
 	Propagation  *string // Background, Foreground or Orphan
-	Orphan       *bool   // orphanDependents, the old form
+	Orphan       *bool   // orphanDependents, the deprecated form of Propagation
 	Grace        *int64  // seconds
 	Unreadable   bool    // delete the object only if it cannot be read
 
-	listed   *objectcache.Entry // the object as a list showed it
-	selector *Selector          // of that list; nil: the object is deleted whatever it is by now
+	listed   *objectcache.Entry // the object in the list of DeleteAll
+	selector *Selector          // of that list; nil: the deletion does not depend on the state of the object
 }
 
-// Delete deletes the object of a write. An object with finalizers gets a deletionTimestamp and stays until the last
-// finalizer is removed, by whatever verb. The entry of the result is nil if the object existed but could not be
-// read.
+// Delete deletes the object of a write. An object with finalizers gets a deletionTimestamp and stays until a write
+// removes the last finalizer. Result.Entry is nil if the object existed but could not be read.
 func (s *Store) Delete(ctx context.Context, w *Write, d *Deletion) (*Result, error) {
 	if d.Unreadable {
 		if err := w.allow(ctx, verbUnreadable); err != nil {
@@ -39,9 +38,9 @@ func (s *Store) Delete(ctx context.Context, w *Write, d *Deletion) (*Result, err
 	return s.Write(ctx, w)
 }
 
-// DeleteAll deletes the objects of a list, several at the same time. of returns the write and the deletion of each. An
-// object that the list does not select any more when it is deleted stays. The error is that of the first object in
-// order that could not be deleted; later objects may be deleted or not.
+// DeleteAll deletes the objects of a page of a list, up to deletionsAtOnce at the same time. of returns the write and
+// the deletion of each object. An object that the list no longer selects when it is deleted stays. The error is that
+// of the first object, in the order of the list, that could not be deleted. Later objects may or may not be deleted.
 func (s *Store) DeleteAll(ctx context.Context, v *resource.Version, sel *Selection, page *Page, of func(meta.Key) (*Write, *Deletion)) error {
 	var selector *Selector
 	if !page.Whole {
@@ -81,7 +80,7 @@ func (s *Store) deleteSome(ctx context.Context, selector *Selector, entries []*o
 	return nil
 }
 
-// concerns reports whether a deletion applies to the present state of its object.
+// concerns reports whether the list that led to the deletion still selects its object.
 func (d *Deletion) concerns(ctx context.Context, c *objectcache.Cache, now *objectcache.Entry) (bool, error) {
 	if d.selector == nil || now.Revision() == d.listed.Revision() {
 		return true, nil
@@ -93,8 +92,8 @@ func (d *Deletion) concerns(ctx context.Context, c *objectcache.Cache, now *obje
 	return len(selected) > 0, err
 }
 
-// planDeletion runs admission, checks the preconditions between its two phases, and marks the object as being
-// deleted. It skips admission if the deletion is part of a write that was admitted.
+// planDeletion runs admission, checks the preconditions of the caller between its two phases, and marks the object as
+// being deleted. It skips admission if the deletion is part of an admitted write.
 func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	t := a.Version.Type
 	if a.entry == nil {
@@ -116,7 +115,7 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	}
 	r, chain := s.admissionRequest(a.Write, nil, live), s.admissionChain(a.Write)
 	r.Operation = admission.Delete
-	a.admitting(s, r)
+	a.setRequest(s, r)
 	if err := chain.Mutate(ctx, r); err != nil {
 		return change{}, err
 	}
@@ -145,8 +144,8 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	return change{obj: obj}, nil
 }
 
-// erase removes the record. The answer and watches show the last state of the object; see store for kinds with
-// graceful deletion.
+// erase deletes the record of an object as it is. The result and the event of watches show the last state of the
+// object. See store for kinds with graceful deletion.
 func (s *Store) erase(ctx context.Context, a *attempt) (*Result, error) {
 	if !a.DryRun {
 		a.claims = nil
@@ -154,20 +153,20 @@ func (s *Store) erase(ctx context.Context, a *attempt) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		gone := storage.Write{Key: a.Version.StorageKey(a.Key), Expect: a.entry.Revision()}
-		if _, err = s.commit(ctx, gone, a.required, released); err != nil {
+		removal := storage.Write{Key: a.Version.StorageKey(a.Key), Expect: a.entry.Revision()}
+		if _, err = s.commit(ctx, removal, a.required, released); err != nil {
 			return nil, err
 		}
 	}
 	return &Result{Entry: a.entry, Deleted: true}, nil
 }
 
-// verbUnreadable is the verb that the deletion of an unreadable object requires, because its finalizers and owners are
-// unknown and admission cannot run.
+// verbUnreadable is the verb that is required to delete an unreadable object. A separate verb is needed because the
+// object's finalizers and owners are unknown and admission cannot run.
 const verbUnreadable = "unsafe-delete-ignore-read-errors"
 
 // deleteUnreadable deletes the record of an object that cannot be read. Its uid is unknown, so a uid precondition
-// never holds: the garbage collector does not delete such an object.
+// always fails. This keeps the garbage collector from deleting such an object.
 func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *client.UnreadableError) (*Result, error) {
 	if err := w.allow(ctx, verbUnreadable); err != nil {
 		return nil, err
@@ -175,14 +174,14 @@ func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *client.Unread
 	about := []any{"resource", u.Resource, "namespace", w.Key.Namespace, "name", w.Key.Name}
 	d := w.deletion
 	if d.UID != nil || d.Version != nil && *d.Version != FormatRevision(u.Revision) {
-		s.o.Log.Warn("an object that cannot be read was not deleted: nobody can tell whether it is the one that is meant", about...)
+		s.o.Log.Warn("unreadable object not deleted: its uid or resourceVersion precondition does not hold", about...)
 		return nil, meta.Conflict(u.Resource, w.Key.Name, "Precondition failed: "+u.Error())
 	}
 	if !w.DryRun {
 		if _, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: u.Revision}, nil, nil); err != nil {
 			return nil, err
 		}
-		s.o.Log.Warn("an object that could not be read was deleted", about...)
+		s.o.Log.Warn("unreadable object deleted", about...)
 	}
 	return &Result{Deleted: true}, nil
 }
@@ -190,7 +189,7 @@ func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *client.Unread
 // checkPreconditions compares the preconditions of the caller with the live object.
 func (d *Deletion) checkPreconditions(t *resource.Type, live *meta.Object) error {
 	kind := meta.GroupResource{Group: t.Group, Resource: t.Kind}
-	if t.RetainOnDelete != nil { // one that is emptied first has a delete of its own
+	if t.RetainOnDelete != nil { // kinds that are emptied first have a separate delete in the reference server, with another message
 		kind.Resource = t.Plural
 	}
 	if d.UID != nil && *d.UID != live.UID() {
@@ -202,12 +201,13 @@ func (d *Deletion) checkPreconditions(t *resource.Type, live *meta.Object) error
 	return nil
 }
 
-// begin sets the deletionTimestamp of obj, and the finalizer of the propagation policy in place of that of an earlier
-// one. Other finalizers stay.
+// begin sets the deletionTimestamp of obj and replaces the finalizer of an earlier propagation policy with the
+// finalizer of the present policy. Other finalizers stay. If obj is already being deleted, its grace period can only
+// become shorter.
 func (d *Deletion) begin(t *resource.Type, obj *meta.Object) {
-	if own := d.policy(t, obj); own != "" && !t.NoDependents {
+	if policy := d.policy(t, obj); policy != "" && !t.NoDependents {
 		finalizers := slices.DeleteFunc(obj.Finalizers(), func(f string) bool { return f == meta.FinalizerOrphan || f == meta.FinalizerForeground })
-		switch own {
+		switch policy {
 		case "Orphan":
 			finalizers = append(finalizers, meta.FinalizerOrphan)
 		case "Foreground":
@@ -234,7 +234,7 @@ func (d *Deletion) begin(t *resource.Type, obj *meta.Object) {
 	}
 }
 
-// policy returns the propagation policy for obj, empty if its finalizers stay as they are.
+// policy returns the propagation policy for obj, or "" if the finalizers of obj stay as they are.
 func (d *Deletion) policy(t *resource.Type, obj *meta.Object) string {
 	if d.Orphan != nil {
 		if *d.Orphan {

@@ -10,12 +10,12 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// endingTime is how long an object whose end was seen may stay. Whoever deletes it
-// removes it at once, unless the server or the store fails just then.
+// endingTime is how long an object may stay after its deletion is finished. Usually the write that finishes the
+// deletion also removes the object, unless the server or the store fails between its two commits.
 const endingTime = 10 * time.Second
 
-// Ending removes objects of a kind that is deleted gracefully whose deletion
-// was cut off between its two commits, see Store.store. Its keys are storage keys.
+// Ending returns the controller that completes graceful deletions that were interrupted between their two commits,
+// see Store.store. Its keys are storage keys.
 func Ending(t *resource.Type) client.Controller {
 	return client.Controller{
 		Name: "ending", Types: []meta.GroupResource{t.GroupResource()}, Identity: true,
@@ -38,7 +38,7 @@ func Ending(t *resource.Type) client.Controller {
 				return left, nil
 			}
 			err = cl.Delete(ctx, r, k, registry.DeleteOptions{UID: o.UID()})
-			if meta.IsNotFound(err) || meta.IsConflict(err) { // gone, or another of the name
+			if meta.IsNotFound(err) || meta.IsConflict(err) { // the object is gone, or was replaced
 				return 0, nil
 			}
 			return 0, err
@@ -46,13 +46,13 @@ func Ending(t *resource.Type) client.Controller {
 	}
 }
 
-// finished reports whether an object that is being deleted has nothing left to
-// wait for.
+// finished reports whether the record of an object can be deleted: its grace period is over, and neither a finalizer
+// nor the kind retains it.
 func finished(t *resource.Type, obj *meta.Object) bool {
 	return ending(obj) && len(obj.Finalizers()) == 0 && !(t.RetainOnDelete != nil && t.RetainOnDelete(obj))
 }
 
-// ending reports whether an object is being deleted and has no time left.
+// ending reports whether an object is being deleted and its grace period is 0.
 func ending(obj *meta.Object) bool {
 	return obj.Terminating() && obj.Int("metadata", "deletionGracePeriodSeconds") == 0
 }

@@ -12,19 +12,19 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Fence returns the revision of the last RaiseFence of a namespace, 0 if there was none, when the caches show all
-// writes that were stored before.
+// Fence returns the revision of the last RaiseFence of a namespace, 0 if there was none. When it returns, the caches
+// show all writes that were stored before that revision.
 func (s *Store) Fence(ctx context.Context, namespace string) (storage.Revision, error) {
-	rec, err := s.mark(ctx, resource.FencePrefix+namespace)
+	rec, err := s.currentRecord(ctx, resource.FencePrefix+namespace)
 	if err != nil {
 		return 0, err
 	}
 	return rec.Revision, s.wait(ctx, rec.Revision)
 }
 
-// RaiseFence raises the fence of a namespace and returns its revision. From then on no write is stored that has
-// an earlier fence as a precondition, and the caches show the writes that were stored before. RaiseFence does not
-// depend on the LeaderFence of ctx, because it may serve several writes at once.
+// RaiseFence raises the fence of a namespace and returns its revision. From then on, no write is stored that has an
+// earlier fence as a precondition. When it returns, the caches show all writes that were stored before. RaiseFence
+// does not depend on the LeaderFence of ctx, because it may serve several writes at once.
 func (s *Store) RaiseFence(ctx context.Context, namespace string) (storage.Revision, error) {
 	raised := storage.Write{Key: resource.FencePrefix + namespace, Value: []byte("raised"), Expect: storage.AnyRevision}
 	return s.commit(consistency.WithLeaderFence(ctx, nil), raised, nil, nil)
@@ -36,8 +36,8 @@ func (s *Store) sweepFences(ctx context.Context) error {
 	return s.sweepEmptied(ctx, resource.FencePrefix, func(rest string) string { return rest })
 }
 
-// sweepEmptied removes the records below a prefix that belong to namespaces without stored objects. of returns
-// the namespace that the rest of a key names, "" if it names none.
+// sweepEmptied deletes the records below a prefix that belong to namespaces without stored objects. of returns the
+// namespace for the rest of a key, or "" if the record belongs to none.
 func (s *Store) sweepEmptied(ctx context.Context, prefix string, of func(rest string) (namespace string)) error {
 	at, records, err := s.backend.Scan(ctx, prefix, "", 0)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Store) sweepEmptied(ctx context.Context, prefix string, of func(rest st
 	}
 	for ws := range slices.Chunk(ws, reservationsAtOnce) {
 		if err := s.commitEach(ctx, ws); err != nil {
-			return fmt.Errorf("deleting the records below %s of namespaces that are gone: %w", prefix, err)
+			return fmt.Errorf("deleting records below %s of deleted namespaces: %w", prefix, err)
 		}
 	}
 	return nil

@@ -14,16 +14,17 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// kind is a registered type of which there are records.
+// kind is a registered type with stored objects.
 type kind struct {
 	t     *resource.Type
-	shape string      // of the type, with which its records are signed
-	first bool        // no release of this shape has served the store
-	keeps atomic.Bool // a record was read that holds what the type does not show
+	shape string // of the type; the signature of its records
+
+	newShape   bool        // no release of this shape has served the store
+	hasUnshown atomic.Bool // a record with unshown data has been read
 }
 
-// kindsOf returns the kinds of types. A defined type has none: its objects are fitted
-// whenever they are shown.
+// kindsOf returns the kinds of registered types. It skips defined types, because their objects are normalized
+// whenever they are shown, and virtual types, because their objects are not stored.
 func kindsOf(types []*resource.Type) map[meta.GroupResource]*kind {
 	kinds := map[meta.GroupResource]*kind{}
 	for _, t := range types {
@@ -34,19 +35,19 @@ func kindsOf(types []*resource.Type) map[meta.GroupResource]*kind {
 	return kinds
 }
 
-// A record is signed with the shape of the type that wrote it: the JSON of the object, a
-// newline, and the shape in so many hexadecimal digits.
+// shapeLength is the length of a signature, in hexadecimal digits. A record is the JSON of an object, a newline, and
+// the shape of the type that wrote it.
 const shapeLength = 16
 
-// sign returns the record of an object.
+// sign returns the record of an object. The result does not share the object.
 func sign(object []byte, shape string) []byte {
 	record := make([]byte, 0, len(object)+1+len(shape))
 	record = append(append(record, object...), '\n')
 	return append(record, shape...)
 }
 
-// unsign returns the object of a record, and the shape that it is signed with; none if it is
-// not.
+// unsign splits a record into the object and its signature, which is nil if the record is not signed. Both share the
+// record.
 func unsign(record []byte) (object, shape []byte) {
 	end := len(record) - shapeLength
 	if end < 1 || record[end-1] != '\n' || slices.ContainsFunc(record[end:], func(c byte) bool { return !isHex(c) }) {
@@ -57,17 +58,17 @@ func unsign(record []byte) (object, shape []byte) {
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
 
-// served is what a store says of who served a kind.
-type served struct {
-	Shapes []string `json:"seen"` // of the releases, the newest ones, in order
+// servedBy records which releases served a kind.
+type servedBy struct {
+	Shapes []string `json:"seen"` // of the newest maxShapes releases, in the order in which they first served the kind
 }
 
-// maxShapes bounds how many releases of a kind a store knows.
+// maxShapes bounds the number of releases that a store records for a kind.
 const maxShapes = 32
 
-// readServed returns what a store says of who served it, by kinds as storage keys name them,
-// in a record of its own, with which a store begins. What cannot be read says nothing.
-func readServed(ctx context.Context, b storage.Backend) (map[string]served, storage.Record, error) {
+// readServed returns which releases served each kind, by the kind's name in storage keys, and the record that holds
+// this. The map is nil if the record does not exist or cannot be read.
+func readServed(ctx context.Context, b storage.Backend) (map[string]servedBy, storage.Record, error) {
 	rec, err := b.Get(ctx, resource.KindsKey, 0)
 	var damaged *storage.DamagedError
 	switch {
@@ -78,15 +79,16 @@ func readServed(ctx context.Context, b storage.Backend) (map[string]served, stor
 	case err != nil:
 		return nil, storage.Record{}, fmt.Errorf("reading which releases served the store: %w", err)
 	}
-	var by map[string]served
+	var by map[string]servedBy
 	if json.Unmarshal(rec.Value, &by) != nil {
 		by = nil
 	}
 	return by, rec, nil
 }
 
-// noteServed adds this release to those that served the store. All else that the record says
-// goes, as a promise about all records of a kind, which no release that signs them keeps.
+// noteServed adds this release to the record of the releases that served the store. It drops all other fields of that
+// record: older releases kept a statement about all records of a kind there, which does not hold when releases sign
+// their records.
 func (r *Records) noteServed(ctx context.Context) error {
 	for !r.noted {
 		by, rec, err := readServed(ctx, r.Backend)
@@ -94,16 +96,16 @@ func (r *Records) noteServed(ctx context.Context) error {
 			return err
 		}
 		if by == nil {
-			by = map[string]served{}
+			by = map[string]servedBy{}
 		}
 		for of, k := range r.kinds {
 			name := of.String()
 			if shapes := by[name].Shapes; !slices.Contains(shapes, k.shape) {
 				shapes = append(shapes, k.shape)
-				by[name] = served{shapes[max(0, len(shapes)-maxShapes):]}
+				by[name] = servedBy{shapes[max(0, len(shapes)-maxShapes):]}
 			}
 		}
-		text, err := json.Marshal(by) // in order
+		text, err := json.Marshal(by) // sorted by kind
 		if err != nil {
 			return err
 		}

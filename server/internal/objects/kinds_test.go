@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Things of two releases.
+// The kind Thing in two releases.
 type (
 	sized struct {
 		meta.TypeMeta   `json:",inline"`
@@ -36,20 +36,21 @@ type (
 	}
 )
 
+// thingOf returns the type of a kind with one version.
 func thingOf[T any](t testing.TB, kind string) *resource.Type {
 	typ, err := resource.Compile(registry.Of(registry.Definition[T]{Group: "example.com", Version: "v1", Kind: kind, Plural: "things"}), names.Orch)
 	require.NoError(t, err)
 	return typ
 }
 
-// opened is a store as a release opens it.
+// opened returns the Records of a store that a release with types has opened.
 func opened(t testing.TB, b storage.Backend, types ...*resource.Type) *objects.Records {
 	r, err := objects.OpenRecords(t.Context(), b, types, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	return r
 }
 
-// load is what a server does with it.
+// load loads a store as a server does when it starts, and returns the records and their problems.
 func load(t testing.TB, r *objects.Records) (values []string, problems []objects.Problem) {
 	require.NoError(t, r.Begin(t.Context()))
 	values = scan(t, r)
@@ -76,9 +77,8 @@ func put(t testing.TB, b storage.Backend, name, rest string) {
 	require.NoError(t, err)
 }
 
-// TestRecordsAreSigned: a record says whose it is, unless it holds what its writer does not
-// show.
-func TestRecordsAreSigned(t *testing.T) {
+// TestRecordsWithoutUnshownDataAreSigned: a record has the signature of its writer, unless it has unshown data.
+func TestRecordsWithoutUnshownDataAreSigned(t *testing.T) {
 	b := memstore.New(memstore.Options{})
 	defer b.Close()
 	one := thingOf[sized](t, "Thing")
@@ -95,16 +95,17 @@ func TestRecordsAreSigned(t *testing.T) {
 	change(t, two.Store(), "metadata", map[string]any{"name": "a"})
 	assert.Equal(t, text+"3}", stored())
 	change(t, two.Store(), "size", "large")
-	assert.Equal(t, text+`"large"}`, stored(), "it may hold more, for all that is known")
+	assert.Equal(t, text+`"large"}`, stored(), "the record was not signed, so it may have unshown data")
 	change(t, two.Store(), "size", "small")
 	assert.Equal(t, text+`"small"}`+"\n"+thingOf[named](t, "Thing").Fingerprint(), stored())
 	rec, err := opened(t, b).Store().Get(t.Context(), aThing, 0)
 	require.NoError(t, err)
-	assert.Equal(t, text+`"small"}`, string(rec.Value), "also where the kind is not registered")
+	assert.Equal(t, text+`"small"}`, string(rec.Value), "the signature is removed for unregistered kinds too")
 }
 
-// TestTwoReleasesBegin: of two that find a store empty, one comes later.
-func TestTwoReleasesBegin(t *testing.T) {
+// TestTwoReleasesOpenAnEmptyStore: both find the store empty, but the second release loads it after the first has
+// written an object.
+func TestTwoReleasesOpenAnEmptyStore(t *testing.T) {
 	b := memstore.New(memstore.Options{})
 	defer b.Close()
 	one, two := opened(t, b, thingOf[sized](t, "Thing")), opened(t, b, thingOf[named](t, "Thing"))
@@ -112,14 +113,14 @@ func TestTwoReleasesBegin(t *testing.T) {
 	put(t, one.Store(), "a", `,"size":3`)
 	values, _ := load(t, two)
 	require.Len(t, values, 1)
-	assert.NotContains(t, values[0], "size", "it is no number to the second one")
+	assert.NotContains(t, values[0], "size", "size is a string in the second release")
 	values, _ = load(t, opened(t, b, thingOf[sized](t, "Thing")))
 	assert.Contains(t, values[0], "size")
 }
 
-// TestDamagedServed: what the store says of who served it may be unreadable, and is said
-// anew.
-func TestDamagedServed(t *testing.T) {
+// TestUnreadableServedRecordIsReplaced: if the record of the releases that served the store cannot be read, it is
+// written again.
+func TestUnreadableServedRecordIsReplaced(t *testing.T) {
 	for _, text := range []string{`{"things.example`, `[]`, `{"things.example.com":7}`, `null`, `{}`} {
 		b := memstore.New(memstore.Options{})
 		defer b.Close()
@@ -136,9 +137,9 @@ func TestDamagedServed(t *testing.T) {
 	}
 }
 
-// TestStoreWithoutSignatures: records that nobody signed are read and fitted one by one,
-// whatever the store says of them all, and nobody is told that again.
-func TestStoreWithoutSignatures(t *testing.T) {
+// TestUnsignedRecordsAreFitted: unsigned records are fitted one by one, whatever an older release has recorded about
+// all of them, and Accept does not report problems if a release of the same shape served the store.
+func TestUnsignedRecordsAreFitted(t *testing.T) {
 	shape := thingOf[sized](t, "Thing").Fingerprint()
 	for _, all := range []string{shape, "0123456789abcdef", ""} {
 		b := memstore.New(memstore.Options{})
@@ -155,7 +156,7 @@ func TestStoreWithoutSignatures(t *testing.T) {
 		}, scan(t, r))
 		problems, err := r.Accept(t.Context(), false)
 		require.NoError(t, err)
-		assert.Empty(t, problems, "a release of this shape was there before")
+		assert.Empty(t, problems, "a release of this shape has served the store")
 		rec, err := b.Get(t.Context(), resource.KindsKey, 0)
 		require.NoError(t, err)
 		assert.Equal(t, fmt.Sprintf(`{"things.example.com":{"seen":[%q]}}`, shape), string(rec.Value))
@@ -164,8 +165,8 @@ func TestStoreWithoutSignatures(t *testing.T) {
 	}
 }
 
-// TestRenamedKind: records say what their kind was called.
-func TestRenamedKind(t *testing.T) {
+// TestRenamedKindIsRead: records contain the former name of the kind and are shown with the new name.
+func TestRenamedKindIsRead(t *testing.T) {
 	b := memstore.New(memstore.Options{})
 	defer b.Close()
 	one := opened(t, b, thingOf[sized](t, "Thing"))
@@ -176,8 +177,8 @@ func TestRenamedKind(t *testing.T) {
 	assert.Empty(t, problems)
 }
 
-// TestAcceptWhileOthersWrite: events that come before Accept are no business of it.
-func TestAcceptWhileOthersWrite(t *testing.T) {
+// TestAcceptIgnoresLaterWrites: Accept may run while a follower reads events.
+func TestAcceptIgnoresLaterWrites(t *testing.T) {
 	b := memstore.New(memstore.Options{})
 	defer b.Close()
 	load(t, opened(t, b, thingOf[sized](t, "Thing")))
@@ -207,7 +208,8 @@ func TestAcceptWhileOthersWrite(t *testing.T) {
 	done.Wait()
 }
 
-// TestDamagedRecordsAreReplaced also where records are of several shapes.
+// TestDamagedRecordsAreReplaced: a write replaces a record that cannot be read, even if other records have unshown
+// data.
 func TestDamagedRecordsAreReplaced(t *testing.T) {
 	b := memstore.New(memstore.Options{})
 	defer b.Close()
@@ -219,7 +221,7 @@ func TestDamagedRecordsAreReplaced(t *testing.T) {
 	assert.Equal(t, "large", now(t, b)["size"])
 }
 
-// damages is a store that cannot read a record.
+// damages is a store that cannot read the record of aThing.
 type damages struct{ storage.Backend }
 
 func (d damages) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
@@ -230,9 +232,9 @@ func (d damages) Get(ctx context.Context, key string, at storage.Revision) (stor
 	return rec, err
 }
 
-// TestConflictBeforeRefusal: who means a record that is not there any more is told so, not
-// what that of another one cannot hold.
-func TestConflictBeforeRefusal(t *testing.T) {
+// TestConflictIsReportedBeforeRefusal: a write whose record has changed meanwhile gets the conflict, not the refusal
+// that the changed record would cause.
+func TestConflictIsReportedBeforeRefusal(t *testing.T) {
 	b := memstore.New(memstore.Options{})
 	defer b.Close()
 	typ, err := resource.Compile(registry.Of(registry.Definition[sized]{Group: "example.com", Version: "v2", Kind: "Thing", Storage: "v1",
@@ -240,7 +242,7 @@ func TestConflictBeforeRefusal(t *testing.T) {
 			ToHub: func(in, out *sized) error { out.Size = in.Size; return nil },
 			FromHub: func(in, out *sized) error {
 				if out.Size = in.Size; in.Size == 13 {
-					return errors.New("size: nobody has it")
+					return errors.New("size: not supported")
 				}
 				return nil
 			}}},

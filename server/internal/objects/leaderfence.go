@@ -11,14 +11,14 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// errDeposed is the error of a commit whose LeaderFence failed.
+// errDeposed is the error of a commit if its LeaderFence failed.
 var errDeposed = errors.New("another server leads this controller: its writes from this server are refused")
 
-// leaderFenceBytes bounds the key of a term, which a commit has besides all else.
+// leaderFenceBytes bounds the storage key of a term. A commit reserves that many bytes for its LeaderFence.
 const leaderFenceBytes = 512
 
-// requireLeader appends the LeaderFence of ctx to the preconditions of a commit. Without a leader it refuses all
-// but deletions.
+// requireLeader returns required with the LeaderFence of ctx. If the fence is for work without a leader, it returns
+// storage.ErrFull unless the commit only deletes records. It does not modify required.
 func requireLeader(ctx context.Context, required []*precondition, ws []storage.Write) ([]*precondition, error) {
 	f := consistency.LeaderFenceOf(ctx)
 	switch {
@@ -28,15 +28,16 @@ func requireLeader(ctx context.Context, required []*precondition, ws []storage.W
 		return append(slices.Clip(required), &precondition{
 			Write: storage.Write{Key: f.Record, Expect: f.Revision, Guard: true}, reason: becauseLeader, lost: f.Lost,
 		}), nil
-	case slices.ContainsFunc(ws, writes), slices.ContainsFunc(required, func(p *precondition) bool { return writes(p.Write) }):
+	case slices.ContainsFunc(ws, setsValue), slices.ContainsFunc(required, func(p *precondition) bool { return setsValue(p.Write) }):
 		return nil, storage.ErrFull
 	}
 	return required, nil
 }
 
-func writes(w storage.Write) bool { return w.Value != nil }
+func setsValue(w storage.Write) bool { return w.Value != nil }
 
-// Led is the Client of a controller that works under a LeaderFence, with whatever context it writes.
+// Led is the Client of a controller that works under a LeaderFence. The fence applies to every write, whatever its
+// context.
 type Led struct {
 	*Client
 	Fence *consistency.LeaderFence
@@ -57,5 +58,5 @@ func (l Led) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o r
 	return l.Client.Delete(consistency.WithLeaderFence(ctx, l.Fence), r, key, o)
 }
 
-// led reports whether the commits of ctx depend on a LeaderFence.
-func led(ctx context.Context) bool { return consistency.LeaderFenceOf(ctx) != nil }
+// hasLeaderFence reports whether the commits of ctx depend on a LeaderFence.
+func hasLeaderFence(ctx context.Context) bool { return consistency.LeaderFenceOf(ctx) != nil }

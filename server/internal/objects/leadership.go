@@ -19,19 +19,20 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Leadership elects one of the servers that share a store by a Lease in the system namespace. A second record stands
-// for the term of the leader: the commit that begins a term writes both, and the commits of a leader compare the
-// second one (consistency.LeaderFence). Leadership uses the backend alone: no admission, no access control, no
-// namespace, and no served kind, so that nothing else can keep all servers from leading.
+// Leadership elects a leader among the servers that share a store, by a Lease in the system namespace. A second
+// record represents the term of the leader. The commit that begins a term writes both records, and the commits of a
+// leader compare the record of the term (consistency.LeaderFence), because renewals of the Lease do not change it.
+// Leadership uses only the backend: no admission, no access control, no namespace, and no served kind, so that none
+// of these can keep all servers from leading.
 //
-// Leadership implements election.Record for one candidate.
+// Leadership implements election.Record for one candidate. It is not safe for concurrent use.
 type Leadership struct {
 	store *Store
 	key   meta.Key
-	term  storage.Revision // the last one that this candidate won; 0: none
+	term  storage.Revision // the last term that this candidate won; 0: none
 }
 
-// Leadership returns a Leadership by the Lease with a name.
+// Leadership returns the Leadership for the Lease with a name.
 func (s *Store) Leadership(name string) *Leadership {
 	return &Leadership{store: s, key: meta.Key{Namespace: s.o.Names.SystemNamespace("system"), Name: name}}
 }
@@ -39,30 +40,30 @@ func (s *Store) Leadership(name string) *Leadership {
 // Lease returns the namespace and name of the Lease.
 func (l *Leadership) Lease() meta.Key { return l.key }
 
-// Fence returns the LeaderFence of the term that the candidate won last. lost is called when a commit finds that
+// Fence returns the LeaderFence of the last term that the candidate won. lost is called when a commit finds that
 // another term has begun.
 func (l *Leadership) Fence(lost func()) *consistency.LeaderFence {
 	return &consistency.LeaderFence{Record: l.termKey(), Revision: l.term, Lost: lost}
 }
 
-// Term returns the revision at which the candidate won its last term, 0 if it has won none.
+// Term returns the revision of the last term that the candidate won, or 0.
 func (l *Leadership) Term() storage.Revision { return l.term }
 
 func (l *Leadership) leaseKey() string { return resource.StorageKey(l.store.leases(), l.key) }
 
 func (l *Leadership) termKey() string { return resource.TermPrefix + l.key.Name }
 
-// leases returns the resource of Leases, served or not.
+// leases returns the resource of Leases, whether it is served or not.
 func (s *Store) leases() meta.GroupResource {
 	return meta.GroupResource{Group: s.o.Names.Group(wellknown.GroupCoordination), Resource: "leases"}
 }
 
-// unknownHolder is the holder of a Lease that cannot be read.
+// unknownHolder is the holder of a Lease if its record cannot be read.
 const unknownHolder = "?"
 
 // Get implements election.Record.
 func (l *Leadership) Get(ctx context.Context) (*election.Lease, error) {
-	rec, err := l.store.mark(ctx, l.leaseKey())
+	rec, err := l.store.currentRecord(ctx, l.leaseKey())
 	if err != nil || rec.Revision == 0 {
 		return nil, err
 	}
@@ -75,8 +76,8 @@ func (l *Leadership) Get(ctx context.Context) (*election.Lease, error) {
 	return lease, nil
 }
 
-// Put implements election.Record. A renewal for which the store has no room counts as made if the Lease is
-// unchanged: no other server can begin a term either, and the controllers of the leader may make room.
+// Put implements election.Record. If the store has no room for a renewal, the renewal counts as made as long as the
+// Lease is unchanged: no other server can begin a term either, and the controllers of the leader may make room.
 func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) (*election.Lease, error) {
 	expect, err := ParseRevision(lease.ResourceVersion)
 	if err != nil {
@@ -90,7 +91,7 @@ func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) 
 	}
 	ws := []storage.Write{{Key: l.leaseKey(), Value: value, Expect: expect}}
 	if wins {
-		term, err := l.store.mark(ctx, l.termKey())
+		term, err := l.store.currentRecord(ctx, l.termKey())
 		if err != nil {
 			return nil, err
 		}
@@ -115,16 +116,17 @@ func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) 
 	return &stored, nil
 }
 
-// unrenewed returns a lease that could not be renewed for lack of room, if it is still at a revision.
+// unrenewed returns a lease that could not be renewed for lack of room, or election.ErrTaken if the Lease is no
+// longer at that revision.
 func (l *Leadership) unrenewed(ctx context.Context, lease *election.Lease, at storage.Revision) (*election.Lease, error) {
-	now, err := l.store.mark(ctx, l.leaseKey())
+	now, err := l.store.currentRecord(ctx, l.leaseKey())
 	if err == nil && now.Revision != at {
 		err = election.ErrTaken
 	}
 	return lease, err
 }
 
-// encode returns the complete Lease object as the backend gets it.
+// encode completes lease and returns its encoding for the backend.
 func (l *Leadership) encode(lease *election.Lease) ([]byte, error) {
 	lease.APIVersion, lease.Kind = l.store.leases().Group+"/v1", "Lease"
 	lease.Namespace, lease.Name = l.key.Namespace, l.key.Name

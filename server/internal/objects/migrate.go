@@ -15,18 +15,18 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Migration is how far the migration of a type is.
+// Migration is the progress of the migration of a type.
 type Migration struct {
 	Resource  meta.GroupResource
-	Done      int           // objects that were looked at
-	Total     int           // objects there were when it began
-	Rewritten int           // of Done, stored anew
-	Kept      int           // of Done, that hold what the kind cannot show, cannot be read, or would be too large
-	Rate      float64       // objects a second, 0 until it is known
-	Left      time.Duration // time until the end at that rate, 0 if it is not known
+	Done      int           // objects that were processed
+	Total     int           // objects that existed when the migration began, or Done if that is larger
+	Rewritten int           // objects of Done that were stored again
+	Kept      int           // objects of Done with unshown data, that cannot be read, or that would be too large
+	Rate      float64       // objects per second; 0: not known yet
+	Left      time.Duration // time until the end at that rate; 0: not known
 }
 
-// String returns the figures in one line, in the form of the backup commands.
+// String returns the progress in one line, in the format of the backup commands.
 func (m Migration) String() string {
 	text := fmt.Sprintf("%d of %d objects", m.Done, m.Total)
 	if m.Total > 0 {
@@ -41,7 +41,7 @@ func (m Migration) String() string {
 	return text
 }
 
-// meter sets Rate and Left for a migration that began at begun.
+// meter updates Rate and Left of a migration that began at begun.
 func (m *Migration) meter(begun time.Time) {
 	took := time.Since(begun)
 	if took <= 0 || m.Done == 0 {
@@ -52,15 +52,14 @@ func (m *Migration) meter(begun time.Time) {
 	m.Left = time.Duration(float64(m.Total-m.Done) / m.Rate * float64(time.Second))
 }
 
-// migrationPage is how many objects are looked at between two words about it.
+// migrationPage is the number of objects between two progress reports.
 const migrationPage = 500
 
-// Migrate stores every object of a type as writes store them now, in today's version and shape,
-// unless it is stored so already; so it goes on where another one ended. Nobody
-// is asked about it, and no object says anything else afterwards. What others write
-// meanwhile, they store in their own way: Migrate is for when no other release writes any
-// more.
-func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migration)) (Migration, error) {
+// Migrate rewrites every object of a type that is not stored in the current storage version and shape. It can be
+// repeated: a second call skips the objects that are up to date. Objects do not change otherwise, and admission does
+// not run. Other writers may store objects during the migration, each as its own release does, so run Migrate when no
+// other release writes to the store. progress is called after each page.
+func (s *Store) Migrate(ctx context.Context, t *resource.Type, progress func(Migration)) (Migration, error) {
 	m := Migration{Resource: t.GroupResource()}
 	if t.Virtual {
 		return m, nil
@@ -76,38 +75,37 @@ func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migrati
 	m.Done = m.Kept
 	for start, more := "", true; more; {
 		page := cache.List(objectcache.Query{}, start, migrationPage)
-		if _, err := InVersion(ctx, page.Entries, t.Hub); err != nil { // which the entries keep
+		if _, err := InVersion(ctx, page.Entries, t.Hub); err != nil { // in batches; the entries keep the result
 			return m, err
 		}
 		for _, e := range page.Entries {
-			rewritten, kept, err := s.storeAnew(ctx, t, e)
+			rewritten, kept, err := s.rewrite(ctx, t, e)
 			if err != nil {
 				return m, err
 			}
 			m.Done++
-			m.Rewritten += count(rewritten)
-			m.Kept += count(kept)
+			m.Rewritten += boolToInt(rewritten)
+			m.Kept += boolToInt(kept)
 		}
 		start, more = page.Next, page.Next != ""
 		m.meter(begun)
-		tell(m)
+		progress(m)
 	}
 	return m, nil
 }
 
-func count(yes bool) int {
+func boolToInt(yes bool) int {
 	if yes {
 		return 1
 	}
 	return 0
 }
 
-// storeAnew stores an object as the type stores objects now, unless it is, however it
-// or its definition changes meanwhile. kept is whether its record holds more than the type
-// shows.
-func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *objectcache.Entry) (rewritten, kept bool, err error) {
+// rewrite stores an object in the current version and shape, unless it is already stored so. It retries if the object
+// or its definition changes meanwhile. kept reports whether the record keeps unshown data, or could not be rewritten.
+func (s *Store) rewrite(ctx context.Context, t *resource.Type, e *objectcache.Entry) (rewritten, kept bool, err error) {
 	for tries := 1; e != nil; tries++ {
-		rewritten, kept, err = s.tryStoreAnew(ctx, t, e)
+		rewritten, kept, err = s.tryRewrite(ctx, t, e)
 		var conflict *storage.ConflictError
 		switch now := s.current(t); {
 		case errors.As(err, &conflict) || errors.Is(err, storage.ErrNotFound):
@@ -131,7 +129,8 @@ func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *objectcache.
 	return false, false, nil
 }
 
-func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *objectcache.Entry) (rewritten, kept bool, err error) {
+// tryRewrite is one attempt of rewrite.
+func (s *Store) tryRewrite(ctx context.Context, t *resource.Type, e *objectcache.Entry) (rewritten, kept bool, err error) {
 	obj, err := Object(ctx, e, t.Hub)
 	if err != nil {
 		return false, false, err
@@ -148,15 +147,15 @@ func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *objectcac
 	}
 	_, err = s.commit(ctx, storage.Write{Key: key, Value: value, Expect: e.Revision()}, nil, nil)
 	if errors.Is(err, storage.ErrTooLarge) {
-		s.o.Log.Warn("an object stays stored as it is, since it would be too large as objects are stored now", "key", key)
+		s.o.Log.Warn("object not migrated: it would be too large in the current storage version", "key", key)
 		return false, true, nil
 	}
 	return err == nil, kept, err
 }
 
-// outdated reports whether the record of an object, which has a revision, would be another
-// if it was written now, and whether that keeps something that is not shown. That there is
-// none of that revision any more is a *storage.ConflictError, or storage.ErrNotFound.
+// outdated reports whether a write of object, which is in the hub version, would change its record, and whether the
+// record has unshown data. If the record is not at revision rev any more, the error is a *storage.ConflictError or
+// storage.ErrNotFound.
 func (r *Records) outdated(ctx context.Context, key string, rev storage.Revision, object []byte) (old, kept bool, err error) {
 	k := r.kindOf(key)
 	if k == nil {
@@ -172,11 +171,11 @@ func (r *Records) outdated(ctx context.Context, key string, rev storage.Revision
 	stored, shape := unsign(rec.Value)
 	read, err := k.read(ctx, stored, string(shape) == k.shape)
 	if err != nil {
-		return false, true, nil // it cannot be read by now
+		return false, true, nil // it cannot be read any more
 	}
 	record, err := r.record(ctx, k, key, object, rec.Value)
-	if anew, signed := unsign(record); signed == nil { // what it holds more was signed by another release
-		return !bytes.Equal(stored, anew), read.more, err
+	if anew, signed := unsign(record); signed == nil { // a record with unshown data is not signed again, so the old signature does not matter
+		return !bytes.Equal(stored, anew), read.hasUnshown, err
 	}
-	return !bytes.Equal(rec.Value, record), read.more, err
+	return !bytes.Equal(rec.Value, record), read.hasUnshown, err
 }

@@ -11,9 +11,9 @@ import (
 	"orch.io/controlplane/server/internal/objectcache"
 )
 
-// mutate makes the new object of a write, its own, and returns it with the live one
-// of the entry, nil if there is none. Both are of the working version: there, what
-// came through a sub-resource is taken into the live object.
+// mutate runs Mutate and returns the new object, which belongs to the write, and the live object of entry, which is
+// shared and may be nil. Both are in the working version, in which the fields that came through a subresource are
+// merged into a copy of the live object.
 func (s *Store) mutate(ctx context.Context, w *Write, entry *objectcache.Entry) (obj, live *meta.Object, err error) {
 	v, working := w.Version.ItemVersion(w.Sub), w.Version.Working()
 	var visibleLive *meta.Object
@@ -37,33 +37,33 @@ func (s *Store) mutate(ctx context.Context, w *Write, entry *objectcache.Entry) 
 	obj = live.Clone()
 	err = w.Sub.Accept(ctx, obj, in)
 	if w.Sub.Body != nil {
-		err = refused(w.Sub.Body, in, err)
+		err = conversionRefusal(w.Sub.Body, in, err)
 	}
 	return obj, live, err
 }
 
-// toWorking makes an object of the caller's version, which visibleLive is the live
-// object in, one of the working version. What the caller's version cannot say stays as
-// it is in the live one; its defaults are no change of it.
+// toWorking converts in, an object in the caller's version, to the working version. visibleLive is the live object in
+// the caller's version, live in the working version; both may be nil. Fields that the caller's version cannot
+// represent keep their live value, and a default of the caller's version does not count as a change.
 func (s *Store) toWorking(ctx context.Context, w *Write, in, visibleLive, live *meta.Object) (*meta.Object, error) {
 	v := w.Version
 	began, err := v.FillIn(ctx, in, visibleLive, w.subresource(), w.Applied)
 	if err != nil {
 		return nil, err
 	}
-	if err := validateForm(ctx, w, in, visibleLive); err != nil {
+	if err := validateVersion(ctx, w, in, visibleLive); err != nil {
 		return nil, err
 	}
 	out, err := v.Hub.Convert(ctx, in)
-	if err = refused(v, in, err); err != nil || live == nil {
+	if err = conversionRefusal(v, in, err); err != nil || live == nil {
 		return out, err
 	}
 	return v.Hub.Merge(ctx, live, began, out)
 }
 
-// refused makes of the error of a conversion what the caller is told of an object of his
-// version that ToHub refuses.
-func refused(v *resource.Version, in *meta.Object, err error) error {
+// conversionRefusal returns the Status for a caller whose object ToHub rejects, if err is such an error, and err
+// otherwise. v is the version of the object.
+func conversionRefusal(v *resource.Version, in *meta.Object, err error) error {
 	var conversion *resource.ConversionError
 	if !errors.As(err, &conversion) || conversion.Stack() != nil {
 		return err
@@ -75,10 +75,10 @@ func refused(v *resource.Version, in *meta.Object, err error) error {
 	return v.CannotHandle(conversion.Err.Error())
 }
 
-// validateForm holds an object of the caller's version to the rules of that version's
-// schema, before it becomes one of the hub, which has rules of its own. What the
-// version shows of the live object is not the caller's fault.
-func validateForm(ctx context.Context, w *Write, in, visibleLive *meta.Object) error {
+// validateVersion validates an object against the schema of the caller's version, before it is converted to the hub,
+// which has its own rules. Violations that the live object has in the same version are not reported, because the
+// caller did not cause them.
+func validateVersion(ctx context.Context, w *Write, in, visibleLive *meta.Object) error {
 	v := w.Version
 	var old map[string]any
 	if visibleLive != nil {

@@ -12,35 +12,35 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// precondition is a record that must have a revision, or must not exist, when a write is committed. Each step of
-// an attempt whose result depends on a record requires one; the commit compares all of them, so that the result
-// holds when the write is stored, whichever server over the store changes the record.
+// precondition is a record that must have a certain revision, or must not exist, when a write is committed. If the
+// result of a step of an attempt depends on a record, the step adds a precondition on it. The commit compares all of
+// these records, so the result still holds when the write is stored, whichever server changes the record.
 type precondition struct {
-	storage.Write // Key and Expect; a Guard, unless the commit replaces the record as well
+	storage.Write // a Guard, unless the commit also replaces the record
 
 	reason ground
 
-	// renew returns the present revision of the record if the write may be committed with the record as it is
-	// now. nil: the write is retried from the start.
+	// renew returns the present revision of the record, and whether the write may be committed with the record as it
+	// is now. If renew is nil, the write is retried from the start.
 	renew func(ctx context.Context) (now storage.Revision, holds bool)
 
-	lost func() // of the leader fence: called if it fails; the write is refused, not retried
+	lost func() // set for a leader fence: called if it fails; the write is then refused, not retried
 }
 
-// ground says why a commit depends on a record.
+// ground is the reason why a commit depends on a record.
 type ground string
 
 const (
 	becauseAdmitted ground = "admission decided by this object"
 	becauseCounted  ground = "admission counted the objects of this namespace"
 	becauseSerial   ground = "the write follows the last one of this sequence"
-	becauseDefined  ground = "the object is stored as this definition says"
+	becauseDefined  ground = "this definition determines the stored version of the object"
 	becauseUnique   ground = "the object reserves this value"
 	becauseLeader   ground = "the controller writes as the leader of this term"
 )
 
-// preconditionError is the error of a commit of which a precondition failed. Nothing was written. It wraps the
-// *storage.ConflictError, after which a write is retried from the start, or errDeposed, which refuses the write as
+// preconditionError is the error of a commit with a failed precondition. Nothing was written. It wraps either the
+// *storage.ConflictError, after which the write is retried from the start, or errDeposed, which refuses the write as
 // unavailable.
 type preconditionError struct {
 	*precondition
@@ -53,8 +53,9 @@ func (e *preconditionError) Error() string {
 
 func (e *preconditionError) Unwrap() error { return e.err }
 
-// failed returns the error of a commit as that of the precondition which failed, if one did.
-func failed(err error, required []*precondition) error {
+// preconditionFailure wraps err as a preconditionError if it is a conflict on the record of a precondition. It returns other
+// errors unchanged.
+func preconditionFailure(err error, required []*precondition) error {
 	var conflict *storage.ConflictError
 	if !errors.As(err, &conflict) {
 		return err
@@ -71,8 +72,8 @@ func failed(err error, required []*precondition) error {
 	return &preconditionError{p, err}
 }
 
-// require adds a precondition. If there is one on the same record, the older revision counts, and the record is
-// renewed only if both allow it.
+// require adds a precondition. If the attempt already has a precondition on the same record, the older revision
+// counts, and the precondition can be renewed only if both can.
 func (a *attempt) require(p *precondition) {
 	i := slices.IndexFunc(a.required, func(other *precondition) bool { return other.Key == p.Key })
 	if i < 0 {
@@ -86,7 +87,7 @@ func (a *attempt) require(p *precondition) {
 	}
 }
 
-// requireAdmitted adds the preconditions of the admission decision.
+// requireAdmitted adds the preconditions that admission recorded in the request of a.
 func (s *Store) requireAdmitted(a *attempt) error {
 	if a.request == nil {
 		return nil
@@ -113,8 +114,9 @@ func (s *Store) requireAdmitted(a *attempt) error {
 
 func keyOf(obj *meta.Object) meta.Key { return meta.Key{Namespace: obj.Namespace(), Name: obj.Name()} }
 
-// renewAdmitted returns the present revision of an object if all plugins that depend on it accept its present
-// state. The plugins do not run again: a webhook may change the object whenever it is called.
+// renewAdmitted returns the present revision of the object with a storage key, if all plugins that depend on the
+// object accept its present state. The plugins do not run again, because a webhook may change the object each time it
+// is called.
 func (s *Store) renewAdmitted(ctx context.Context, r *admission.Request, key string) (rev storage.Revision, holds bool) {
 	for i := range r.Preconditions {
 		p := &r.Preconditions[i]
@@ -137,7 +139,8 @@ func (s *Store) renewAdmitted(ctx context.Context, r *admission.Request, key str
 	return rev, true
 }
 
-// objectNow returns an object as it is now, nil if it does not exist or is not served.
+// objectNow returns the newest state of an object, or nil if it does not exist or its type is not served. The object
+// is shared.
 func (s *Store) objectNow(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
 	t := s.o.Types().Type(r)
 	if t == nil {

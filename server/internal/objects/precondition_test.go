@@ -17,8 +17,8 @@ func guard(key string, rev storage.Revision) *precondition {
 	return &precondition{Write: storage.Write{Key: key, Expect: rev, Guard: true}, reason: becauseAdmitted}
 }
 
-// TestRequireKeepsTheOlderRevision: of two preconditions on one record the older revision counts, and the record is
-// renewed only if both can be.
+// TestRequireKeepsTheOlderRevision: if there are two preconditions on one record, the older revision counts, and the
+// record is renewed only if both can be renewed.
 func TestRequireKeepsTheOlderRevision(t *testing.T) {
 	var a attempt
 	renews := func(rev storage.Revision) *precondition {
@@ -71,7 +71,8 @@ func TestTransactNamesTheFailedPrecondition(t *testing.T) {
 	assert.ErrorIs(t, err, storage.ErrNotFound)
 }
 
-// TestWithoutALeaderOnlyDeletionsAreCommitted: controllers that run in a full store without a leader make room.
+// TestWithoutALeaderOnlyDeletionsAreCommitted: controllers that run without a leader because the store is full may
+// only delete.
 func TestWithoutALeaderOnlyDeletionsAreCommitted(t *testing.T) {
 	s := &Store{backend: memstore.New(memstore.Options{})}
 	ctx := consistency.WithLeaderFence(t.Context(), &consistency.LeaderFence{})

@@ -16,8 +16,8 @@ import (
 	"orch.io/controlplane/server/internal/objectcache"
 )
 
-// prepare runs the steps between the mutating phase of admission and the commit: the hooks of the kind, allotment,
-// defaults, validation, and the validating phase of admission.
+// prepare runs the steps between the mutating phase of admission and the commit: the hooks of the kind, the
+// allocation of values, defaults, validation, and the validating phase of admission.
 func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object) error {
 	v := a.Version.Working()
 	p := s.allocators[v.GroupResource()]
@@ -30,10 +30,10 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if err := s.allot(ctx, a, obj, live); err != nil {
 		return err
 	}
-	// Fields that the kind does not have are dropped: plugins and webhooks may know another version of the kind
-	// than the program has.
+	// Fields that the kind does not have are dropped: plugins and webhooks may know another version of the kind than
+	// this program.
 	if _, faults := v.Normalize(obj); len(faults) > 0 {
-		return meta.Internal(fmt.Errorf("admission made values that %s cannot have: %v", v.Kind, faults))
+		return meta.Internal(fmt.Errorf("admission set invalid values for %s: %v", v.Kind, faults))
 	}
 	if err := a.defaults(write); err != nil {
 		return err
@@ -51,7 +51,8 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	return err
 }
 
-// validate returns the violations of an object to be written as a *meta.Status, and sends the warnings of the kind.
+// validate validates an object before it is written, and sends the warnings of the kind. The error is a *meta.Status
+// with all violations.
 func (s *Store) validate(ctx context.Context, a *attempt, write *registry.Change[meta.Object]) error {
 	v, obj := a.Version.Working(), write.New
 	duplicates, err := s.duplicates(ctx, a, obj)
@@ -81,7 +82,7 @@ func (s *Store) validate(ctx context.Context, a *attempt, write *registry.Change
 	return nil
 }
 
-// allot gives an object the values of the pool of its kind that it lacks, if there is a pool.
+// allot sets the values that an object lacks from the pool of its kind, if the kind has a pool.
 func (s *Store) allot(ctx context.Context, a *attempt, obj, live *meta.Object) error {
 	p := s.allocators[a.Version.GroupResource()]
 	if p == nil || p.t.Pool == nil || a.Sub != nil {
@@ -98,7 +99,7 @@ func (s *Store) allot(ctx context.Context, a *attempt, obj, live *meta.Object) e
 	return err
 }
 
-// sources returns the objects in the cache that define a pool.
+// sources returns the objects that define a pool, from the cache. They are shared.
 func (s *Store) sources(ctx context.Context, p *registry.Allocator) (list []*meta.Object, err error) {
 	t := s.o.Types().Type(meta.GroupResource{Group: s.o.Names.Group(p.Source.Group), Resource: p.Source.Resource})
 	if t == nil {
@@ -114,7 +115,7 @@ func (s *Store) sources(ctx context.Context, p *registry.Allocator) (list []*met
 	return list, nil
 }
 
-// admissionChain returns the plugins that run for a write.
+// admissionChain returns the plugins that run for a write: none if it is already admitted.
 func (s *Store) admissionChain(w *Write) *admission.Chain {
 	if w.Admitted {
 		return &admission.Chain{}
@@ -133,7 +134,7 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 		Operation: op, Kind: v.GVK(), Resource: v.Resource(), Type: &v.Type.Type, RequestKind: w.Version.GVK(), RequestResource: w.Version.Resource(),
 		Namespace: w.Key.Namespace, Name: w.Key.Name, User: w.User, Object: obj, Old: live,
 		Verb: verb, Options: options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate, AnnotateExternal: w.Notes.AnnotateExternal,
-		Subresource: w.subresource(), Representations: (*forms)(w), Attempt: w.admissions,
+		Subresource: w.subresource(), Representations: (*representations)(w), Attempt: w.admissions,
 		Serialize: func(ctx context.Context, sequence meta.Key) error {
 			_, err := s.lastOf(ctx, resource.SequenceKey(sequence))
 			return err
@@ -141,7 +142,7 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 	}
 }
 
-// initialize sets the metadata of a new object that only the server sets.
+// initialize sets the metadata that only the server sets on a new object.
 func (s *Store) initialize(w *Write, obj *meta.Object) {
 	m := obj.Metadata()
 	for _, f := range []string{"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"} {
@@ -157,20 +158,20 @@ func (s *Store) initialize(w *Write, obj *meta.Object) {
 	}
 }
 
-// inherit copies the metadata that a write cannot change from the live object.
+// inherit copies the metadata that an update cannot change from live to obj.
 func inherit(obj, live *meta.Object) {
 	m, old := obj.Metadata(), live.Metadata()
 	for _, f := range []string{"uid", "creationTimestamp", "generation", "namespace"} {
-		keep(m, old, f)
+		copyField(m, old, f)
 	}
 	if _, sent := m["deletionTimestamp"]; !sent || live.Terminating() {
-		keep(m, old, "deletionTimestamp")
+		copyField(m, old, "deletionTimestamp")
 	}
 	if m["deletionGracePeriodSeconds"] == nil {
-		keep(m, old, "deletionGracePeriodSeconds")
+		copyField(m, old, "deletionGracePeriodSeconds")
 	}
 	delete(m, "selfLink")
-	keep(m, old, "resourceVersion")
+	copyField(m, old, "resourceVersion")
 }
 
 // dropRepeatedOwners removes duplicates from metadata.ownerReferences.
@@ -192,7 +193,7 @@ func dropRepeatedOwners(obj *meta.Object) {
 	}
 }
 
-func keep(m, old map[string]any, field string) {
+func copyField(m, old map[string]any, field string) {
 	if v, ok := old[field]; ok {
 		m[field] = v
 		return
@@ -200,21 +201,22 @@ func keep(m, old map[string]any, field string) {
 	delete(m, field)
 }
 
-// Admit runs admission for the body of a request that stores nothing, such as a review, or for the options of a
-// connection that does more than read. It records the owner of the fields of a body.
+// Admit runs admission for a request that stores nothing: for the body of a request such as a review, or for the
+// options of a connection that does more than read. If the body is the object itself, Admit also records the manager
+// of its fields.
 func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 	request := s.admissionRequest(w, obj, nil)
 	defer request.Ended(false, true)
 	if w.Sub != nil {
 		request.Kind = w.Sub.WireKind(w.Version)
 	}
-	name, asks := obj.Name(), true
+	name, runsAdmission := obj.Name(), true
 	if w.Key.Name == "" {
 		request.Name = name
 	}
 	if w.Sub != nil && w.Sub.Connect != nil {
 		request.Operation, request.Options = admission.Connect, nil
-		name, asks = w.Key.Name, w.Sub.Connect.Style != registry.Reads
+		name, runsAdmission = w.Key.Name, w.Sub.Connect.Style != registry.Reads
 	}
 	body := w.Version
 	if w.Sub != nil {
@@ -225,7 +227,7 @@ func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 			return err
 		}
 	}
-	if asks {
+	if runsAdmission {
 		if err := s.o.Admission.Mutate(ctx, request); err != nil {
 			return err
 		}
@@ -239,7 +241,7 @@ func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 			return meta.Invalid(body.GroupKind(), name, causes)
 		}
 	}
-	if !asks {
+	if !runsAdmission {
 		return nil
 	}
 	if err := s.o.Admission.Validate(ctx, request); err != nil || w.Sub != nil {

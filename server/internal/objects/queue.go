@@ -12,61 +12,66 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// slotTime is how long a writer may hold a slot at the head of its queue. A slower writer, for example one whose
-// admission waits for a write behind it, loses the slot and competes with the others by its commit alone.
+// slotTime is how long a writer may hold the slot at the head of its queue. A slower writer loses the slot and
+// competes with the other writers only by its commit. An example is a writer whose admission waits for a write that
+// queues behind it.
 const slotTime = 2 * time.Second
 
-// writeQueues makes the writers of one key work in turn, first come, first served, so that each sees what the one
-// before it wrote. A writer leaves the queue when it has submitted its value, not when that is committed: values
-// that are submitted while the store waits for its disk are committed together, as the next batch.
+// writeQueues makes the writers of one key work one after the other, in the order of their arrival, so that each sees
+// the value of the writer before it. A writer leaves the queue when it has submitted its value, not when the value is
+// committed: values that are submitted while the store waits for its disk are committed together, as the next batch.
 type writeQueues struct {
-	mu sync.Mutex // guards what follows, the queues, and their batches until these are sealed
-	of map[string]*writeQueue
+	mu sync.Mutex             // guards of, all queues, and each batch until it is sealed
+	of map[string]*writeQueue // by storage key
 }
 
 // writeQueue is the queue of one key.
 type writeQueue struct {
-	slots  []*slot // the writer of the first one is at work
-	newest *batch  // its last value is the newest one; nil: the cache shows the newest one
+	slots  []*slot // in order; the writer with the first slot works, the others wait
+	newest *batch  // its last value is the newest value of the key; nil: the cache shows the newest value
 }
 
-// slot is the place of a writer in the queue of its key.
+// slot is the position of a writer in the queue of its key.
 type slot struct {
 	queues *writeQueues
 	key    string
-	begun  chan struct{} // closed when the slot is the first one
-	limit  *time.Timer   // set then
+	begun  chan struct{} // closed when the slot becomes the first
+	limit  *time.Timer   // ends the slot after slotTime; set when the slot becomes the first
 }
 
-// batch is values of one key that are committed together, each made of the one before it. The writer that
-// submitted the first one commits the batch.
+// batch is a sequence of values of one key that are committed together. Each value was made from the one before it.
+// The writer that submitted the first value commits the batch.
+//
+// writeQueues.mu guards then, size, entry and sealed; then does not change after the batch is sealed. Only the
+// committing writer changes before and first. revisions and err may be read after done is closed.
 type batch struct {
-	before *batch        // the batch that the first value was made of; nil: a committed object
-	first  storage.Write // Expect is set only if before is nil
-	then   [][]byte
-	size   int
-	entry  *objectcache.Entry // of the last value, with the revision that the object had before the batch
+	before *batch             // first was made from its last value; nil: first was made from a committed object
+	first  storage.Write      // Expect is set only if before is nil
+	then   [][]byte           // the values after the first
+	size   int                // of all values, in bytes
+	entry  *objectcache.Entry // of the last value, with the revision of the object before the batch
 	sealed bool               // takes no more values
 
-	done      chan struct{} // closed when the rest is set: the cache shows the batch, or it has failed
-	revisions []storage.Revision
-	err       error // of the values without a revision
+	done      chan struct{}      // closed after the cache shows the batch or it has failed, when revisions and err are set
+	revisions []storage.Revision // of the committed values, in order
+	err       error              // for the values without a revision
 }
 
-// position is a value in a batch; the zero position is none.
+// position identifies a value in a batch. The zero position identifies none.
 type position struct {
 	*batch
 	index int
 }
 
-// busy reports whether a write of a key is queued or being committed.
+// busy reports whether a write of a key is queued or is being committed.
 func (q *writeQueues) busy(key string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.of[key] != nil
 }
 
-// enter queues, and returns when the slot is the first one, or with the error of ctx.
+// enter adds a slot to the queue of a key and waits until it is the first. If ctx ends before, enter returns its
+// error.
 func (q *writeQueues) enter(ctx context.Context, key string) (*slot, error) {
 	s := &slot{queues: q, key: key, begun: make(chan struct{})}
 	q.mu.Lock()
@@ -90,13 +95,13 @@ func (q *writeQueues) enter(ctx context.Context, key string) (*slot, error) {
 	}
 }
 
-// begin starts the time of the first slot; mu is held.
+// begin wakes the writer of the first slot and starts its time limit. The caller holds mu.
 func (s *slot) begin() {
 	close(s.begun)
 	s.limit = time.AfterFunc(slotTime, s.leave)
 }
 
-// leave gives the slot up. It does nothing for nil and for a slot that was given up before.
+// leave removes the slot from its queue. It does nothing if s is nil or has already left.
 func (s *slot) leave() {
 	if s == nil {
 		return
@@ -106,7 +111,7 @@ func (s *slot) leave() {
 	s.leaveLocked()
 }
 
-// leaveLocked is leave; mu is held.
+// leaveLocked is leave. The caller holds mu.
 func (s *slot) leaveLocked() {
 	l := s.queues.of[s.key]
 	if l == nil {
@@ -126,21 +131,21 @@ func (s *slot) leaveLocked() {
 	s.queues.drop(s.key)
 }
 
-// drop forgets a queue that is not in use; mu is held.
+// drop removes the queue of a key from the map if it is not in use. The caller holds mu.
 func (q *writeQueues) drop(key string) {
 	if l := q.of[key]; len(l.slots) == 0 && l.newest == nil {
 		delete(q.of, key)
 	}
 }
 
-// first reports whether the slot is the first one; mu is held.
+// first reports whether the slot is the first of its queue. The caller holds mu.
 func (s *slot) first() bool {
 	l := s.queues.of[s.key]
 	return l != nil && len(l.slots) > 0 && l.slots[0] == s
 }
 
-// over reports whether the slot was given up, or is nil.
-func (s *slot) over() bool {
+// released reports whether s is nil, has left its queue, or lost its place because slotTime passed.
+func (s *slot) released() bool {
 	if s == nil {
 		return true
 	}
@@ -149,8 +154,8 @@ func (s *slot) over() bool {
 	return !s.first()
 }
 
-// newest returns the newest value and its entry if it is not committed yet, else none. As long as the slot is
-// the first one, no other value follows.
+// newest returns the newest value of the key and its entry if that value is not committed yet, and zero values
+// otherwise. No newer value can be submitted as long as the slot is the first.
 func (s *slot) newest() (position, *objectcache.Entry) {
 	if s == nil {
 		return position{}, nil
@@ -164,15 +169,16 @@ func (s *slot) newest() (position, *objectcache.Entry) {
 	return position{l.newest, len(l.newest.then)}, l.newest.entry
 }
 
-// drain waits until every submitted value is committed or has failed.
+// drain waits until every submitted value of the key is committed or has failed.
 func (s *slot) drain(ctx context.Context) {
 	if at, _ := s.newest(); at.batch != nil {
 		_, _ = at.wait(ctx)
 	}
 }
 
-// submit gives the slot up with a value made of the one at base, or of a committed object. It returns the position
-// of the value, none if the slot was given up before, and whether the caller must commit the batch.
+// submit adds a value, made from the value at base or from a committed object, to the newest batch or a new batch,
+// and leaves the queue. It returns the position of the value, and whether the caller must commit the batch. The
+// position is zero if the slot was released before.
 func (s *slot) submit(base position, w storage.Write, entry *objectcache.Entry) (at position, commits bool) {
 	s.queues.mu.Lock()
 	defer s.queues.mu.Unlock()
@@ -192,14 +198,14 @@ func (s *slot) submit(base position, w storage.Write, entry *objectcache.Entry) 
 	return position{b, len(b.then)}, commits
 }
 
-// seal makes a batch take no more values.
+// seal closes a batch for further values.
 func (q *writeQueues) seal(b *batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	b.sealed = true
 }
 
-// finish gives the result of a batch to its writers.
+// finish sets the result of a batch and wakes its writers.
 func (q *writeQueues) finish(b *batch, revisions []storage.Revision, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -211,7 +217,7 @@ func (q *writeQueues) finish(b *batch, revisions []storage.Revision, err error) 
 	close(b.done)
 }
 
-// value returns the stored object at a position.
+// value returns the value at a position, encoded for the backend. It may be called after done is closed.
 func (at position) value() []byte {
 	if at.index == 0 {
 		return at.first.Value
@@ -219,7 +225,8 @@ func (at position) value() []byte {
 	return at.then[at.index-1]
 }
 
-// wait returns the revision of a value when it is committed. A result that is there wins over the end of ctx.
+// wait waits until a value is committed and returns its revision. If the result is known, it is returned even if ctx
+// has ended.
 func (at position) wait(ctx context.Context) (storage.Revision, error) {
 	select {
 	case <-at.done:

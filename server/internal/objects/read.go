@@ -17,9 +17,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// AtLeast waits until the caches show what a resourceVersion, as it was sent and
-// as a number, asks for: the newest commit if it is unset, anything if it is 0,
-// else that version.
+// AtLeast waits until the caches show the state that a resourceVersion requests: the newest commit if it is unset,
+// any state if it is "0", and otherwise that revision. version is the resourceVersion as it was sent, rev its number.
 func (s *Store) AtLeast(ctx context.Context, version string, rev storage.Revision) error {
 	switch {
 	case version == "0":
@@ -32,13 +31,12 @@ func (s *Store) AtLeast(ctx context.Context, version string, rev storage.Revisio
 	return s.awaitFuture(ctx, rev)
 }
 
-// ErrListTimeout is the cause of a context that ends because the timeoutSeconds of a list
-// passed.
+// ErrListTimeout is the cause with which the context of a list ends when its timeoutSeconds have passed.
 var ErrListTimeout = errors.New("timeoutSeconds of the list passed")
 
-// awaitFuture gives a revision that this server has not seen a short time to
-// arrive. The error is a Status with the cause ResourceVersionTooLarge if that time passes, or
-// the timeoutSeconds of the list. If the request itself times out, the error says so.
+// awaitFuture waits up to Options.FutureWait for a revision that this server has not seen. If that time, or the
+// timeoutSeconds of the list, passes, the error is a Status with the cause ResourceVersionTooLarge. If the request
+// itself times out, awaitFuture returns the error of its context.
 func (s *Store) awaitFuture(ctx context.Context, rev storage.Revision) error {
 	short, cancel := context.WithTimeout(ctx, s.o.FutureWait)
 	defer cancel()
@@ -52,15 +50,17 @@ func (s *Store) awaitFuture(ctx context.Context, rev storage.Revision) error {
 	return nil
 }
 
-func tooLarge(asked, current storage.Revision) *meta.Status {
-	st := meta.Timeout("Timeout: Too large resource version: %d, current: %d", asked, current)
+// tooLarge returns the 504 for a resourceVersion that the store has not reached.
+func tooLarge(requested, current storage.Revision) *meta.Status {
+	st := meta.Timeout("Timeout: Too large resource version: %d, current: %d", requested, current)
 	st.Details = &meta.StatusDetails{RetryAfterSeconds: 1, Causes: []meta.StatusCause{{
 		Reason: meta.CauseTooLargeRV, Message: "Too large resource version",
 	}}}
 	return st
 }
 
-// Entry returns the entry of an object as the cache shows it, nil if there is none.
+// Entry returns the entry of an object in the cache, or nil if there is none. If the object cannot be read, the error
+// is a *client.UnreadableError.
 func (s *Store) Entry(t *resource.Type, key meta.Key) (*objectcache.Entry, error) {
 	cache := s.o.Hub.Cache(t.GroupResource())
 	if e := cache.Get(key); e != nil {
@@ -72,7 +72,8 @@ func (s *Store) Entry(t *resource.Type, key meta.Key) (*objectcache.Entry, error
 	return nil, nil
 }
 
-// Live returns the newest entry of an object, or nil.
+// Live returns the newest entry of an object, or nil if it does not exist. It catches up first, and otherwise behaves
+// like Entry.
 func (s *Store) Live(ctx context.Context, t *resource.Type, key meta.Key) (*objectcache.Entry, error) {
 	if err := s.CatchUp(ctx); err != nil {
 		return nil, err
@@ -80,11 +81,10 @@ func (s *Store) Live(ctx context.Context, t *resource.Type, key meta.Key) (*obje
 	return s.Entry(t, key)
 }
 
-// Object decodes an entry for a version of its type. The object may be shared:
-// it must not be modified. An object that cannot be shown in the version is a
-// *resource.ConversionError, or what the converter of the type says.
+// Object returns the object of an entry in a version of its type. The object may be shared and must not be modified.
+// If the object cannot be converted, the error is a *resource.ConversionError or the error of the type's converter.
 func Object(ctx context.Context, e *objectcache.Entry, v *resource.Version) (*meta.Object, error) {
-	if asks(e, v) {
+	if needsConverter(e, v) {
 		var err error
 		if e, err = EntryIn(ctx, e, v); err != nil {
 			return nil, err
@@ -101,34 +101,34 @@ func Object(ctx context.Context, e *objectcache.Entry, v *resource.Version) (*me
 	return shown, err
 }
 
-// Shows reports whether a version can show an entry.
+// Shows reports whether an entry can be shown in a version.
 func Shows(ctx context.Context, e *objectcache.Entry, v *resource.Version) bool {
-	if v == v.Working() && !asks(e, v) {
+	if v == v.Working() && !needsConverter(e, v) {
 		return true
 	}
 	_, err := Object(ctx, e, v)
 	return err == nil
 }
 
-// AsStored reports whether a version shows an entry as it is stored.
+// AsStored reports whether an entry is shown in a version exactly as the cache holds it.
 func AsStored(ctx context.Context, e *objectcache.Entry, v *resource.Version) bool {
-	if !v.AsStored() && v == v.Hub && !asks(e, v) && !e.Conforms(v.SchemaMark()) {
-		_, _ = Object(ctx, e, v) // finds out
+	if !v.AsStored() && v == v.Hub && !needsConverter(e, v) && !e.Conforms(v.SchemaMark()) {
+		_, _ = Object(ctx, e, v) // marks the entry if it conforms
 	}
 	return v.AsStored() || e.Conforms(v.SchemaMark())
 }
 
-// Selection says which objects of a type a list, a watch or a deletecollection is
-// about, and at which version.
+// Selection selects the objects of a type for a list, a watch or a deletecollection, and the resourceVersion to read
+// at.
 type Selection struct {
-	Namespace string // empty: all
-	Name      string // empty: all
+	Namespace string // "": all
+	Name      string // "": all
 	Labels    meta.Selector
 	Fields    meta.FieldSelector
 
-	Version  string // resourceVersion as sent
-	Revision storage.Revision
-	Match    string // resourceVersionMatch
+	Version  string           // resourceVersion as it was sent
+	Revision storage.Revision // its number; 0: unset or "0"
+	Match    string           // resourceVersionMatch
 	Limit    int64
 	Continue string
 }
@@ -137,12 +137,12 @@ type Selection struct {
 type Page struct {
 	objectcache.Page
 	Continue  string
-	Remaining int64 // -1: not told
-	Whole     bool  // nothing was left out by selectors
+	Remaining int64 // number of objects after the page; -1: unknown
+	Whole     bool  // the list has no name, label or field selector
 }
 
-// List reads what a selection in a version asks for, and says how it goes on. It fails if
-// one of the objects cannot be read.
+// List returns a page of the objects that sel selects in a version, with the continue token of the next page. It
+// fails if one of the objects cannot be read.
 func (s *Store) List(ctx context.Context, v *resource.Version, sel *Selection) (*Page, error) {
 	cache, selector := s.o.Hub.Cache(v.GroupResource()), NewSelector(v, sel)
 	p, err := s.entries(ctx, cache, selector.Query, sel)
@@ -165,8 +165,8 @@ func (s *Store) List(ctx context.Context, v *resource.Version, sel *Selection) (
 	return page, nil
 }
 
-// entries reads the entries that a list asks for: at the version of its continue
-// token, at one exact version, or the newest.
+// entries returns the entries for a list: at the revision of its continue token, at the exact revision that it
+// requests, or the newest.
 func (s *Store) entries(ctx context.Context, cache *objectcache.Cache, q objectcache.Query, sel *Selection) (objectcache.Page, error) {
 	limit := int(max(sel.Limit, 0))
 	switch {
@@ -185,7 +185,7 @@ func (s *Store) entries(ctx context.Context, cache *objectcache.Cache, q objectc
 			return cache.List(q, token.Start, limit), nil
 		}
 		if err := s.AtLeast(ctx, "", token.Revision); err != nil {
-			return objectcache.Page{}, err // of a server that is ahead of this one, or made up
+			return objectcache.Page{}, err // the token is from a server that is ahead of this one, or forged
 		}
 		p, err := cache.ListAt(ctx, token.Revision, q, token.Start, limit)
 		return p, goneToken(err, token.Start)
@@ -202,8 +202,8 @@ func (s *Store) entries(ctx context.Context, cache *objectcache.Cache, q objectc
 	return cache.List(q, "", limit), nil
 }
 
-// AllReadable fails if an object that a list or the start of a watch would show
-// cannot be read: what is missing in an answer without a word counts as deleted.
+// AllReadable returns a *client.UnreadableError if an object that a list or the start of a watch would include cannot
+// be read. Clients take an object that is missing in a list for deleted, so the list must fail.
 func (s *Store) AllReadable(t *resource.Type, sel *Selection) error {
 	damaged := s.o.Hub.Cache(t.GroupResource()).Damaged(sel.Namespace)
 	if len(damaged) == 0 {
@@ -222,10 +222,10 @@ func (s *Store) AllReadable(t *resource.Type, sel *Selection) error {
 	return &client.UnreadableError{Resource: t.GroupResource(), Keys: damaged}
 }
 
-// FormatRevision writes a resourceVersion.
+// FormatRevision returns the resourceVersion of a revision.
 func FormatRevision(r storage.Revision) string { return strconv.FormatInt(int64(r), 10) }
 
-// ParseRevision reads a resourceVersion; empty gives 0.
+// ParseRevision returns the revision of a resourceVersion. It returns 0 for "".
 func ParseRevision(s string) (storage.Revision, error) {
 	if s == "" {
 		return 0, nil
@@ -237,19 +237,18 @@ func ParseRevision(s string) (storage.Revision, error) {
 	return storage.Revision(n), nil
 }
 
-// continueToken says where the next page of a list begins, and at which
-// revision all of its pages are.
+// continueToken is the position of the next page of a list, and the revision of all of its pages.
 type continueToken struct {
 	Revision storage.Revision `json:"rv"`
 	Start    string           `json:"start"`
 }
 
-// anyState in a token goes on at the newest state: with it who was too slow for
-// one consistent list gets the rest.
+// anyState, as the revision of a token, continues the list at the newest state. It is for a client that was so slow
+// that the revision of its list has been compacted.
 const anyState storage.Revision = -1
 
 func (t continueToken) String() string {
-	b, _ := json.Marshal(t) // two plain fields cannot fail
+	b, _ := json.Marshal(t) // cannot fail
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -267,16 +266,16 @@ func parseToken(s string) (continueToken, error) {
 	return t, nil
 }
 
-// trailing is an error unless the decoder is at its end.
+// trailing returns an error unless the decoder is at the end of its input.
 func trailing(d *json.Decoder) error {
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("something follows")
+		return errors.New("trailing data")
 	}
 	return nil
 }
 
-// goneToken is the 410 for a page whose history is gone. It carries a token for
-// the rest of the list as it is now.
+// goneToken returns the 410 for a continue token with a compacted revision, if err is ErrCompacted, and err
+// otherwise. The Status has a token for the rest of the list at the newest state.
 func goneToken(err error, start string) error {
 	if !errors.Is(err, storage.ErrCompacted) {
 		return err
@@ -289,6 +288,7 @@ func goneToken(err error, start string) error {
 	return st
 }
 
+// expired returns the 410 for a list at a compacted revision, if err is ErrCompacted, and err otherwise.
 func expired(err error) error {
 	if !errors.Is(err, storage.ErrCompacted) {
 		return err

@@ -16,40 +16,47 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// record is a stored object.
+// record is a decoded stored object: the object in the version in which it was stored, and hub copies of it. See
+// "Records" in the package comment for the terms.
 type record struct {
-	t       *resource.Type    // with the versions that it is of, if any has them
-	version *resource.Version // of what it says, once that was fitted
-	says    *meta.Object      // what it says itself, without the forms
-	whole   *meta.Object      // that with what is not shown, once it was fitted
-	hash    string            // of what it says
-	forms   []form            // of hubs that the type has, the newest first
-	others  []any             // forms of hubs that it does not have, as they stand in the record
-	unshown resource.Unshown  // of what it says, and of the forms
+	t       *resource.Type // Reading(apiVersion): includes the record's version, if the type ever had it
+	primary *meta.Object   // the object in the record's version, without the hub copies
+	hash    string         // of primary
+	copies  []hubCopy      // in versions that t has, the newest first
+	others  []any          // stored hub copies in versions that t does not have, unchanged
+
+	// Set by fit, which replaces primary by its fitted form.
+	version *resource.Version // of primary
+	whole   *meta.Object      // primary with its unshown data
+	unshown resource.Unshown  // of primary and of the copies
 }
 
-// holdsMore reports whether a record that was fitted holds more than the type shows.
-func (rec *record) holdsMore() bool { return rec.unshown.Any() || len(rec.others) > 0 }
+// hasUnshown reports whether a fitted record has unshown data, including hub copies in versions that the type does
+// not have.
+func (rec *record) hasUnshown() bool { return rec.unshown.Any() || len(rec.others) > 0 }
 
-// form is an object as a hub had it when it was stored, with the metadata that it has now.
-type form struct {
-	object *meta.Object
-	of     string       // hash of what the record said then
-	whole  *meta.Object // with what is not shown, once it was fitted
-	more   bool         // the form holds more than the type shows, once it was fitted
-	stored any          // as it stands in the record
+// hubCopy is a copy of an object in a hub version, as it was when the copy was stored, but with the present metadata
+// of the record.
+type hubCopy struct {
+	object *meta.Object // fitted, after record.fit
+	of     string       // hash of the primary object with which the copy was stored
+	stored any          // the copy as it is stored
+
+	// Set by record.fit.
+	whole      *meta.Object // the copy with its unshown data
+	hasUnshown bool
 }
 
-// reading is what is read of a record.
+// reading is the result of reading a record.
 type reading struct {
-	object  []byte           // of the hub
-	unshown resource.Unshown // of what the record holds
-	more    bool             // the record holds more than the type shows
-	own     bool             // it is signed with the kind's shape
+	object     []byte           // JSON in the hub version
+	unshown    resource.Unshown // of the record
+	hasUnshown bool             // see record.hasUnshown
+	own        bool             // the record has the shape of the kind
 }
 
-// read returns the object of the hub that a record holds. It is fitted unless the record is
-// the kind's own.
+// read returns the object of a record in the hub version. stored is the record without its signature; own reports
+// whether the signature is the shape of the kind. If own is false, the object is fitted. The result may share stored.
 func (k *kind) read(ctx context.Context, stored []byte, own bool) (reading, error) {
 	converts := k.t.Converts() || k.t.Releases()
 	if own && (!converts || codec.ScalarText(codec.FindField(stored, "apiVersion")) == k.t.Hub.GVK().APIVersion()) {
@@ -71,23 +78,24 @@ func (k *kind) read(ctx context.Context, stored []byte, own bool) (reading, erro
 	if err != nil {
 		return none, err
 	}
-	return reading{encoded(obj), rec.unshown, rec.holdsMore(), own}, nil
+	return reading{encoded(obj), rec.unshown, rec.hasUnshown(), own}, nil
 }
 
 func encoded(obj *meta.Object) []byte { return bytes.Clone(codec.EncodeStored(nil, obj.Tree())) }
 
+// decode decodes a record without its signature. It does not fit the record.
 func (k *kind) decode(stored []byte) (*record, error) {
 	obj, err := decoded(stored)
 	if err != nil {
 		return nil, err
 	}
-	rec := &record{says: obj}
+	rec := &record{primary: obj}
 	if rec.t, err = k.t.Reading(obj.APIVersion()); err != nil {
 		return nil, err
 	}
-	if rec.t.Converts() { // else the form of a hub is nothing that it understands, and stays
+	if rec.t.Converts() { // otherwise the annotation is kept like any other
 		rec.hash = hashOf(obj)
-		err = rec.takeForms()
+		err = rec.takeCopies()
 	}
 	return rec, err
 }
@@ -97,10 +105,10 @@ func decoded(text []byte) (*meta.Object, error) {
 	return meta.NewObject(tree), err
 }
 
-// takeForms takes the forms of hubs out of a record.
-func (rec *record) takeForms() error {
+// takeCopies moves the hub copies from the annotation of the record to copies and others.
+func (rec *record) takeCopies() error {
 	name := rec.t.Names.Wire(wellknown.HubForm)
-	for _, stored := range storedForms(rec.says, name) {
+	for _, stored := range storedCopies(rec.primary, name) {
 		entry, _ := stored.(map[string]any)
 		tree, _ := entry["hub"].(map[string]any)
 		of, _ := entry["of"].(string)
@@ -117,18 +125,18 @@ func (rec *record) takeForms() error {
 			continue
 		}
 		rec.t = t
-		rec.forms = append(rec.forms, form{object: object, of: of, stored: stored})
+		rec.copies = append(rec.copies, hubCopy{object: object, of: of, stored: stored})
 	}
-	dropAnnotation(rec.says, name)
-	for _, f := range rec.forms {
-		f.object.Tree()["metadata"] = rec.says.Tree()["metadata"]
+	dropAnnotation(rec.primary, name)
+	for _, f := range rec.copies {
+		f.object.Tree()["metadata"] = rec.primary.Tree()["metadata"]
 	}
 	return nil
 }
 
-// storedForms returns the forms in the annotation of a record. The others are within the
-// first one.
-func storedForms(obj *meta.Object, name string) []any {
+// storedCopies returns the hub copies in the annotation of a record, the newest first. The annotation is the JSON of
+// the newest copy; the older copies are in its field "others".
+func storedCopies(obj *meta.Object, name string) []any {
 	first, _, err := codec.DecodeJSON([]byte(obj.Annotation(name)), codec.Limits{})
 	if err != nil {
 		return nil
@@ -138,95 +146,98 @@ func storedForms(obj *meta.Object, name string) []any {
 	return append([]any{first}, others...)
 }
 
-// putForms replaces the forms in the annotation of a record, which changes.
-func putForms(obj *meta.Object, name string, forms []any) {
-	if len(forms) == 0 {
+// putCopies stores hub copies in the annotation of obj, or removes the annotation if there are none. It modifies obj,
+// but not the copies.
+func putCopies(obj *meta.Object, name string, copies []any) {
+	if len(copies) == 0 {
 		dropAnnotation(obj, name)
 		return
 	}
-	first, _ := forms[0].(map[string]any)
-	if len(forms) > 1 {
+	first, _ := copies[0].(map[string]any)
+	if len(copies) > 1 {
 		first = maps.Clone(first)
-		first["others"] = forms[1:]
+		first["others"] = copies[1:]
 	}
 	obj.Set(string(codec.EncodeJSON(nil, first)), "metadata", "annotations", name)
 }
 
-// fit makes what was stored with types of another shape fit those of today.
+// fit upgrades the primary object and the hub copies with the kind's Upgrade, and removes fields and values that the
+// type cannot show. The removed data stays in whole and is listed in unshown.
 func (rec *record) fit() (err error) {
-	if rec.whole, rec.version, err = rec.t.UpgradeStored(rec.says); err != nil {
+	if rec.whole, rec.version, err = rec.t.UpgradeStored(rec.primary); err != nil {
 		return err
 	}
-	rec.says, rec.unshown = rec.version.FitStored(rec.whole)
-	for i := range rec.forms {
-		f := &rec.forms[i]
+	rec.primary, rec.unshown = rec.version.FitStored(rec.whole)
+	for i := range rec.copies {
+		c := &rec.copies[i]
 		var version *resource.Version
-		if f.whole, version, err = rec.t.UpgradeStored(f.object); err != nil {
+		if c.whole, version, err = rec.t.UpgradeStored(c.object); err != nil {
 			return err
 		}
 		var unshown resource.Unshown
-		f.object, unshown = version.FitStored(f.whole)
-		f.more = unshown.Any()
+		c.object, unshown = version.FitStored(c.whole)
+		c.hasUnshown = unshown.Any()
 		rec.unshown.Unknown = append(rec.unshown.Unknown, unshown.Unknown...)
 		rec.unshown.Misfits = append(rec.unshown.Misfits, unshown.Misfits...)
 	}
 	return nil
 }
 
-// shown is object for a record that was fitted.
+// shown is like object, for a fitted record.
 func (rec *record) shown(ctx context.Context) (*meta.Object, error) {
 	obj, err := rec.object(ctx)
 	if err != nil {
 		return nil, err
 	}
 	obj, _ = rec.t.Hub.FitStored(obj)
-	obj.SetGVK(rec.t.Hub.GVK()) // a kind may have got another name
+	obj.SetGVK(rec.t.Hub.GVK()) // the kind may have been renamed
 	return obj, nil
 }
 
-// object returns the object of the hub. The newest form is the object if the record says what
-// it said then. Each of the others is of a release that saw more of the object than those
-// that wrote later: what they changed is taken over into it.
+// object returns the object in the hub version. If the newest hub copy was stored with the present primary object,
+// the copy is the object. If not, or if there are older copies, the changes are merged step by step: each older copy
+// was stored by a release whose hub represents more of the object than the versions that were written later, so each
+// copy takes over the changes that were made after it.
 func (rec *record) object(ctx context.Context) (*meta.Object, error) {
 	hub := rec.t.Hub
 	if !rec.t.Converts() {
-		obj := rec.says.Clone()
+		obj := rec.primary.Clone()
 		obj.SetGVK(hub.GVK())
 		return obj, nil
 	}
-	if len(rec.forms) == 0 {
-		return hub.Convert(ctx, rec.says)
+	if len(rec.copies) == 0 {
+		return hub.Convert(ctx, rec.primary)
 	}
-	obj := rec.says
-	for i, f := range rec.forms {
-		version := rec.t.ByAPIVersion(f.object.APIVersion())
+	obj := rec.primary
+	for i, c := range rec.copies {
+		version := rec.t.ByAPIVersion(c.object.APIVersion())
 		var err error
-		if i == 0 && f.of == rec.hash {
-			obj = f.object
-		} else if obj, err = rec.merged(ctx, f, obj); err == nil && i+1 < len(rec.forms) {
+		if i == 0 && c.of == rec.hash {
+			obj = c.object
+		} else if obj, err = rec.merged(ctx, c, obj); err == nil && i+1 < len(rec.copies) {
 			obj, err = version.Convert(ctx, obj)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return fitted(ctx, hub, obj)
+	return toCurrentHub(ctx, hub, obj)
 }
 
-// merged returns a form, as the hub has it, with what an object says otherwise than it did
-// when it was made of that form: by a release that does not know the form, and saw what the
-// version of the record says of it.
-func (rec *record) merged(ctx context.Context, f form, obj *meta.Object) (*meta.Object, error) {
+// merged returns a hub copy, in the current hub version, with the changes that other releases have made since it was
+// stored. obj is the object after these changes. Those releases saw the copy only as the record's version represents
+// it, so the changes are the difference between that representation and obj.
+func (rec *record) merged(ctx context.Context, c hubCopy, obj *meta.Object) (*meta.Object, error) {
 	hub := rec.t.Hub
-	says, version := rec.t.ByAPIVersion(rec.says.APIVersion()), rec.t.ByAPIVersion(obj.APIVersion())
-	if says == nil || version == nil {
-		return hub.Convert(ctx, rec.says) // says so
+	stored, version := rec.t.ByAPIVersion(rec.primary.APIVersion()), rec.t.ByAPIVersion(obj.APIVersion())
+	if stored == nil || version == nil {
+		return hub.Convert(ctx, rec.primary) // fails, because the version is unknown
 	}
-	was, err := fitted(ctx, hub, f.object)
+	was, err := toCurrentHub(ctx, hub, c.object)
 	if err != nil {
 		return nil, err
 	}
-	before, err := says.Convert(ctx, was)
+	before, err := stored.Convert(ctx, was)
 	if err == nil {
 		before, err = version.Convert(ctx, before)
 	}
@@ -236,27 +247,28 @@ func (rec *record) merged(ctx context.Context, f form, obj *meta.Object) (*meta.
 	return hub.Merge(ctx, was, before, obj)
 }
 
-// fitted makes the form of a hub, which may have been another, one of today's.
-func fitted(ctx context.Context, hub *resource.Version, form *meta.Object) (*meta.Object, error) {
-	form, err := hub.Convert(ctx, form)
+// toCurrentHub converts an object, which may be in the version of a former hub, to the current hub, and normalizes
+// it.
+func toCurrentHub(ctx context.Context, hub *resource.Version, obj *meta.Object) (*meta.Object, error) {
+	obj, err := hub.Convert(ctx, obj)
 	if err != nil {
 		return nil, err
 	}
-	if _, faults := hub.Normalize(form); len(faults) > 0 {
+	if _, faults := hub.Normalize(obj); len(faults) > 0 {
 		return nil, hub.DecodeError(faults)
 	}
-	return form, nil
+	return obj, nil
 }
 
-// write returns the record of an object of the hub in place of another one, nil if there is
-// none. What that holds and the type does not show stays: such a record is not signed, and
-// is of the version that it was of. What this cannot say is refused with a *meta.Status.
+// write returns the record for an object in the hub version. now is the record that it replaces, or nil. If now has
+// unshown data, the new record keeps it, stays in the version of now, and is not signed. If that version cannot
+// represent the object, the error is a *meta.Status.
 //
-// Otherwise an object that the storage version cannot say is stored as the hub has it, and
-// asHub says why: it must still be written, to end its deletion for one, and harm no write
-// that is committed with it.
+// If there is no unshown data and the storage version cannot represent the object, the object is stored in the hub
+// version, and asHub is the reason. It is not refused, because the write may complete a deletion, and because a
+// refusal would fail other writes in the same commit.
 func (k *kind) write(ctx context.Context, object, now []byte) (stored []byte, asHub, err error) {
-	was := k.holding(now)
+	was := k.decodeUnshown(now)
 	if was == nil && k.t.Storage == k.t.Hub {
 		return sign(object, k.shape), nil, nil
 	}
@@ -265,18 +277,18 @@ func (k *kind) write(ctx context.Context, object, now []byte) (stored []byte, as
 		return nil, nil, err
 	}
 	if was != nil {
-		return was.replaced(ctx, obj, now)
+		return was.replacement(ctx, obj, now)
 	}
-	says, back, err := said(ctx, k.t, k.t.Storage, obj)
+	primary, back, err := roundTrip(ctx, k.t, k.t.Storage, obj)
 	if err != nil {
 		return sign(object, k.shape), err, nil
 	}
-	return sign(encoded(withForms(k.t, says, back, obj, nil)), k.shape), nil, nil
+	return sign(encoded(withHubCopies(k.t, primary, back, obj, nil)), k.shape), nil, nil
 }
 
-// holding decodes and fits a record, if it holds more than the type shows. What cannot be
-// read holds nothing that could be kept.
-func (k *kind) holding(now []byte) *record {
+// decodeUnshown decodes and fits a record, and returns it if it has unshown data. It returns nil for a record that
+// cannot be read.
+func (k *kind) decodeUnshown(now []byte) *record {
 	stored, shape := unsign(now)
 	if now == nil || string(shape) == k.shape {
 		return nil
@@ -285,22 +297,22 @@ func (k *kind) holding(now []byte) *record {
 	if err == nil {
 		err = rec.fit()
 	}
-	if err != nil || !rec.holdsMore() {
+	if err != nil || !rec.hasUnshown() {
 		return nil
 	}
 	return rec
 }
 
-// replaced returns the record of an object in place of one that holds more, which stands
-// there as now.
-func (rec *record) replaced(ctx context.Context, obj *meta.Object, now []byte) (stored []byte, asHub, err error) {
+// replacement returns the record for obj, in the hub version, in place of rec, which has unshown data. now is rec as
+// it is stored.
+func (rec *record) replacement(ctx context.Context, obj *meta.Object, now []byte) (stored []byte, asHub, err error) {
 	t, others := rec.t, rec.others
-	says, back, err := said(ctx, t, rec.version, obj)
+	primary, back, err := roundTrip(ctx, t, rec.version, obj)
 	switch {
 	case err == nil:
-		says = rec.version.KeepUnshown(rec.says, says, rec.whole)
+		primary = rec.version.KeepUnshown(rec.primary, primary, rec.whole)
 	case !rec.unshown.Any():
-		says, back, asHub = obj, obj, err
+		primary, back, asHub = obj, obj, err
 	default:
 		if was, fault := rec.shown(ctx); fault != nil || hashOf(was) != hashOf(obj) {
 			return nil, nil, rec.refusal(obj, err)
@@ -309,63 +321,63 @@ func (rec *record) replaced(ctx context.Context, obj *meta.Object, now []byte) (
 		return stored, nil, err
 	}
 	if !t.Converts() {
-		return encoded(says), asHub, nil
+		return encoded(primary), asHub, nil
 	}
 	object := obj
-	for _, f := range rec.forms {
+	for _, c := range rec.copies {
 		switch {
-		case f.whole.APIVersion() == t.Hub.GVK().APIVersion():
-			object = t.Hub.KeepUnshown(f.object, obj, f.whole)
-		case f.more: // else the hub's form says all of it
-			others = append(slices.Clip(others), f.replaced(ctx, t, obj, says))
+		case c.whole.APIVersion() == t.Hub.GVK().APIVersion():
+			object = t.Hub.KeepUnshown(c.object, obj, c.whole)
+		case c.hasUnshown: // otherwise the current hub represents all of the copy
+			others = append(slices.Clip(others), c.replacement(ctx, t, obj, primary))
 		}
 	}
 	if rec.version == t.Hub {
-		back = object // says is all
+		back = object // the record is in the hub version: no copy is needed
 	}
-	return encoded(withForms(t, says, back, object, others)), asHub, nil
+	return encoded(withHubCopies(t, primary, back, object, others)), asHub, nil
 }
 
-// replaced returns what is stored of an object of the hub, of which a record says that, in
-// place of a form of another hub, which holds more.
-func (f *form) replaced(ctx context.Context, t *resource.Type, obj, says *meta.Object) any {
-	version := t.ByAPIVersion(f.whole.APIVersion())
+// replacement returns the stored hub copy for obj in place of c, which is in the version of another hub and has
+// unshown data. primary is the new primary object of the record. If obj cannot be converted, the copy is kept as it
+// is: its unshown data is worth more than a current copy.
+func (c *hubCopy) replacement(ctx context.Context, t *resource.Type, obj, primary *meta.Object) any {
+	version := t.ByAPIVersion(c.whole.APIVersion())
 	now, err := version.Convert(ctx, obj)
 	if err != nil {
-		return f.stored // what it holds more is worth more than that it is of today
+		return c.stored
 	}
-	return storedForm(says, version.KeepUnshown(f.object, now, f.whole))
+	return storedCopy(primary, version.KeepUnshown(c.object, now, c.whole))
 }
 
-// storedForm returns what is stored of a form of an object of which a record says that.
-func storedForm(says, object *meta.Object) map[string]any {
-	return map[string]any{"of": hashOf(says), "hub": withoutMetadata(object)}
+// storedCopy returns the stored hub copy of object, for a record with a primary object.
+func storedCopy(primary, object *meta.Object) map[string]any {
+	return map[string]any{"of": hashOf(primary), "hub": withoutMetadata(object)}
 }
 
-// said returns what a version says of an object of the hub, and what the hub makes of that.
-func said(ctx context.Context, t *resource.Type, version *resource.Version, obj *meta.Object) (says, back *meta.Object, err error) {
-	if says, err = version.Convert(ctx, obj); err != nil || version == t.Hub {
-		return says, obj, err
+// roundTrip converts an object from the hub to a version and back.
+func roundTrip(ctx context.Context, t *resource.Type, version *resource.Version, obj *meta.Object) (primary, back *meta.Object, err error) {
+	if primary, err = version.Convert(ctx, obj); err != nil || version == t.Hub {
+		return primary, obj, err
 	}
-	back, err = t.Hub.Convert(ctx, says)
-	return says, back, err
+	back, err = t.Hub.Convert(ctx, primary)
+	return primary, back, err
 }
 
-// withForms returns what is stored of an object of the hub of which a record says that, and
-// the hub makes back of it: with the object as a form, if it is another or there are others,
-// which are older.
-func withForms(t *resource.Type, says, back, object *meta.Object, others []any) *meta.Object {
-	says = says.Clone()
-	forms := others
+// withHubCopies returns a copy of primary with hub copies in its annotation: a copy of object, unless primary
+// represents all of it, and the older copies in others. back is primary converted to the hub.
+func withHubCopies(t *resource.Type, primary, back, object *meta.Object, others []any) *meta.Object {
+	primary = primary.Clone()
+	copies := others
 	if len(others) > 0 || hashOf(back) != hashOf(object) {
-		forms = append([]any{storedForm(says, object)}, others...)
+		copies = append([]any{storedCopy(primary, object)}, others...)
 	}
-	putForms(says, t.Names.Wire(wellknown.HubForm), forms)
-	return says
+	putCopies(primary, t.Names.Wire(wellknown.HubForm), copies)
+	return primary
 }
 
-// withMetadata returns a record, which stands there as now, with the metadata of an object
-// alone.
+// withMetadata returns the record with the metadata of obj and everything else unchanged. now is the record as it is
+// stored.
 func (rec *record) withMetadata(obj *meta.Object, now []byte) ([]byte, error) {
 	stored, _ := unsign(now)
 	is, err := decoded(stored)
@@ -373,16 +385,16 @@ func (rec *record) withMetadata(obj *meta.Object, now []byte) ([]byte, error) {
 		return nil, err
 	}
 	name := rec.t.Names.Wire(wellknown.HubForm)
-	forms, had := is.Get("metadata", "annotations", name)
+	copies, had := is.Get("metadata", "annotations", name)
 	dropAnnotation(is, name)
-	is.Tree()["metadata"] = rec.version.KeepUnshown(metadataOf(rec.says), metadataOf(obj), metadataOf(is)).Tree()["metadata"]
+	is.Tree()["metadata"] = rec.version.KeepUnshown(metadataOf(rec.primary), metadataOf(obj), metadataOf(is)).Tree()["metadata"]
 	if had {
-		is.Set(forms, "metadata", "annotations", name)
+		is.Set(copies, "metadata", "annotations", name)
 	}
 	return encoded(is), nil
 }
 
-// refusal says that an object cannot take the place of the record.
+// refusal returns the Invalid error for a write that would lose unshown data of the record.
 func (rec *record) refusal(obj *meta.Object, why error) *meta.Status {
 	var unshown []string
 	for _, path := range rec.unshown.Unknown {
@@ -397,14 +409,14 @@ func (rec *record) refusal(obj *meta.Object, why error) *meta.Status {
 		unshown = append(unshown[:maxUnshown], "...")
 	}
 	return meta.Invalid(rec.t.GroupKind(), obj.Name(), []meta.StatusCause{{Reason: meta.CauseForbidden, Message: fmt.Sprintf(
-		"Forbidden: the object is stored in version %s with what another release wrote and this one does not know (%s), and that version cannot hold the change: %s",
+		"Forbidden: the object is stored in version %s with data of another release that this release does not know (%s), and that version cannot hold the change: %s",
 		rec.version.GVK().APIVersion(), strings.Join(unshown, ", "), reason(why))}})
 }
 
-// maxUnshown bounds how much a caller is told of what is not shown.
+// maxUnshown bounds the number of unshown fields in the message of a refusal.
 const maxUnshown = 10
 
-// hashOf returns a hash of what an object says beside its metadata.
+// hashOf returns a hash of an object without its metadata.
 func hashOf(obj *meta.Object) string {
 	sum := sha256.Sum256(codec.EncodeJSON(nil, withoutMetadata(obj)))
 	return hex.EncodeToString(sum[:])
@@ -420,19 +432,20 @@ func withoutMetadata(obj *meta.Object) map[string]any {
 	return tree
 }
 
-// keepHubForm leaves the hub's form, if an object has it, as the store has it: nobody
-// writes it through the server. One whose release does not know the hub has it still.
-func keepHubForm(t *resource.Type, obj, live *meta.Object) {
+// keepHubCopies sets the annotation with the hub copies in obj as it is in live, or removes it if live has none.
+// Writers cannot change it through the server. Only a release that does not know the hub sees the annotation.
+func keepHubCopies(t *resource.Type, obj, live *meta.Object) {
 	name := t.Names.Wire(wellknown.HubForm)
 	dropAnnotation(obj, name)
 	if live == nil {
 		return
 	}
-	if form, ok := live.Get("metadata", "annotations", name); ok {
-		obj.Set(form, "metadata", "annotations", name)
+	if copies, ok := live.Get("metadata", "annotations", name); ok {
+		obj.Set(copies, "metadata", "annotations", name)
 	}
 }
 
+// dropAnnotation removes an annotation, and the map of annotations if it is then empty.
 func dropAnnotation(obj *meta.Object, name string) {
 	if _, ok := obj.Get("metadata", "annotations", name); !ok {
 		return

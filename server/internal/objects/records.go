@@ -13,27 +13,28 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Records makes of a backend one whose records hold objects of the hubs of their kinds,
-// of today's shape, whatever version and shape they are stored in: which one that is,
-// nothing above it knows. The documentation of the package tells of records.
+// Records wraps a backend and converts between stored records and objects in the hub version of their kinds. The code
+// above it does not depend on the version and shape in which an object is stored; see "Records" in the package
+// comment. It is safe for concurrent use, except that Begin, the first Scan and Accept run one after the other, when
+// the server starts.
 type Records struct {
 	storage.Backend
 	kinds map[meta.GroupResource]*kind
 	log   *slog.Logger
 
-	loads atomic.Bool // the first Scan comes, which notes what is wrong with records
-	found findings    // by it; nobody else uses them until Accept
-	noted bool        // the store says that this release served it; nobody asks after Accept
+	firstScan atomic.Bool // the next Scan is the first one, which fills report
+	report    loadReport  // used only by the first Scan and then by Accept
+	noted     bool        // the store has recorded that this release served it; used by Begin and Accept
 }
 
-// historic is Records over a store that is a storage.HistoryReader.
+// historic is a Records over a storage.HistoryReader.
 type historic struct {
 	*Records
 	storage.HistoryReader
 }
 
-// OpenRecords returns the records of a store. They are used through Store. What the first
-// Scan reads is judged by Accept, which comes after it.
+// OpenRecords returns the Records of a backend for types. Use it through Store. The first Scan collects problems of
+// the stored records; call Accept after it.
 func OpenRecords(ctx context.Context, b storage.Backend, types []*resource.Type, log *slog.Logger) (*Records, error) {
 	r := &Records{Backend: b, kinds: kindsOf(types), log: log}
 	by, _, err := readServed(ctx, b)
@@ -41,14 +42,14 @@ func OpenRecords(ctx context.Context, b storage.Backend, types []*resource.Type,
 		return nil, err
 	}
 	for of, k := range r.kinds {
-		k.first = !slices.Contains(by[of.String()].Shapes, k.shape)
+		k.newShape = !slices.Contains(by[of.String()].Shapes, k.shape)
 	}
-	r.loads.Store(true)
+	r.firstScan.Store(true)
 	return r, nil
 }
 
-// Begin gives an empty store its first revision: no state of it has the version "0", which
-// to clients means any state.
+// Begin makes the first commit of an empty store. Otherwise the resourceVersion of its state would be "0", which
+// means any state to clients.
 func (r *Records) Begin(ctx context.Context) error {
 	newest, err := r.Backend.Revision(ctx)
 	if err != nil || newest > 0 {
@@ -57,7 +58,7 @@ func (r *Records) Begin(ctx context.Context) error {
 	return r.noteServed(ctx)
 }
 
-// Store returns the backend.
+// Store returns the backend that converts records. It is a storage.HistoryReader if the wrapped backend is.
 func (r *Records) Store() storage.Backend {
 	if h, ok := r.Backend.(storage.HistoryReader); ok {
 		return &historic{r, h}
@@ -65,7 +66,7 @@ func (r *Records) Store() storage.Backend {
 	return r
 }
 
-// kindOf returns the kind whose object a key leads to, or nil.
+// kindOf returns the kind of the object that is stored under a key, or nil.
 func (r *Records) kindOf(key string) *kind {
 	of, _, ok := resource.ParseStorageKey(key)
 	if !ok {
@@ -74,13 +75,13 @@ func (r *Records) kindOf(key string) *kind {
 	return r.kinds[of]
 }
 
-// read makes a stored record one of the hub.
+// read returns a stored record with its object in the hub version. The error is a *storage.DamagedError.
 func (r *Records) read(ctx context.Context, rec storage.Record) (storage.Record, error) {
-	return r.readNoting(ctx, rec, nil)
+	return r.readReporting(ctx, rec, nil)
 }
 
-// readNoting is read, which notes what it finds, if it is to.
-func (r *Records) readNoting(ctx context.Context, rec storage.Record, found *findings) (storage.Record, error) {
+// readReporting is read. If report is not nil, it adds the problems of the record to report.
+func (r *Records) readReporting(ctx context.Context, rec storage.Record, report *loadReport) (storage.Record, error) {
 	of, key, ok := resource.ParseStorageKey(rec.Key)
 	if !ok || rec.Value == nil {
 		return rec, nil
@@ -92,11 +93,11 @@ func (r *Records) readNoting(ctx context.Context, rec storage.Record, found *fin
 		return rec, nil
 	}
 	read, err := k.read(ctx, object, string(shape) == k.shape)
-	if read.more && !k.keeps.Load() {
-		k.keeps.Store(true)
+	if read.hasUnshown && !k.hasUnshown.Load() {
+		k.hasUnshown.Store(true)
 	}
-	if found != nil {
-		found.note(ctx, k, key, object, read, err)
+	if report != nil {
+		report.note(ctx, k, key, object, read, err)
 	}
 	if err != nil {
 		if stack := stackOf(err); stack != "" {
@@ -109,7 +110,7 @@ func (r *Records) readNoting(ctx context.Context, rec storage.Record, found *fin
 	return rec, nil
 }
 
-// stackOf returns where a conversion panicked, empty if none did.
+// stackOf returns the stack trace of a panic in a conversion, or "" if err is no such error.
 func stackOf(err error) string {
 	var conversion *resource.ConversionError
 	if !errors.As(err, &conversion) {
@@ -118,24 +119,24 @@ func stackOf(err error) string {
 	return string(conversion.Stack())
 }
 
-// write makes an object of the hub a record. The error is that of reading what the
-// record holds beside the object, or a *meta.Status, see kind.write.
+// write returns w with the record for its object. It fails if the present record cannot be read from the backend, or
+// with the *meta.Status of kind.write.
 func (r *Records) write(ctx context.Context, w storage.Write) (storage.Write, error) {
 	k := r.kindOf(w.Key)
 	if k == nil || w.Value == nil {
 		return w, nil
 	}
 	var now storage.Record
-	if k.keeps.Load() && w.Expect != 0 { // else whoever expects the record has read that it holds nothing more
+	if k.hasUnshown.Load() && w.Expect != 0 { // otherwise no record with unshown data has been read, so w.Expect is not the revision of one
 		var err error
 		now, err = r.Backend.Get(ctx, w.Key, 0)
 		var damaged *storage.DamagedError
 		switch {
-		case errors.As(err, &damaged): // of which nothing can be kept
+		case errors.As(err, &damaged): // nothing of the record can be kept
 		case err != nil && !errors.Is(err, storage.ErrNotFound):
 			return w, err
 		case w.Check(now) != nil:
-			return w, nil // as the commit will say
+			return w, nil // the commit will report the conflict
 		}
 	}
 	var err error
@@ -143,12 +144,11 @@ func (r *Records) write(ctx context.Context, w storage.Write) (storage.Write, er
 	return w, err
 }
 
-// record returns what is stored of an object of the hub in place of a record, if there is
-// one.
+// record returns the record for an object in the hub version. now is the record that it replaces, or nil.
 func (r *Records) record(ctx context.Context, k *kind, key string, object, now []byte) ([]byte, error) {
 	record, asHub, err := k.write(ctx, object, now)
 	if asHub != nil {
-		r.log.Warn("an object is stored as the hub has it, since the storage version cannot say it", "key", key, "error", asHub, "stack", stackOf(asHub))
+		r.log.Warn("storing object in the hub version because the storage version cannot represent it", "key", key, "error", asHub, "stack", stackOf(asHub))
 	}
 	return record, err
 }
@@ -168,14 +168,14 @@ func (r *Records) Scan(ctx context.Context, prefix, start string, at storage.Rev
 	if err != nil {
 		return rev, nil, err
 	}
-	var found *findings
-	if r.loads.CompareAndSwap(true, false) {
-		found = &r.found
+	var report *loadReport
+	if r.firstScan.CompareAndSwap(true, false) {
+		report = &r.report
 	}
 	return rev, func(yield func(storage.Record, error) bool) {
 		for rec, err := range records {
 			if err == nil {
-				rec, err = r.readNoting(ctx, rec, found)
+				rec, err = r.readReporting(ctx, rec, report)
 			}
 			if !yield(rec, err) {
 				return
@@ -207,7 +207,7 @@ func (r *Records) CommitSequence(ctx context.Context, first storage.Write, then 
 	if err != nil {
 		return nil, err
 	}
-	var refused error // of the value after those that are committed
+	var refused error // of the first value that is not committed
 	if k := r.kindOf(first.Key); k != nil {
 		records := make([][]byte, 0, len(then))
 		for now := first.Value; len(records) < len(then) && refused == nil; {
@@ -224,7 +224,8 @@ func (r *Records) CommitSequence(ctx context.Context, first storage.Write, then 
 	return revisions, err
 }
 
-// commitSequence commits records together, or those that are too long for that one by one.
+// commitSequence commits records in one sequence, or one by one if they exceed storage.SequenceBytes, because a
+// record may be larger than its object.
 func (r *Records) commitSequence(ctx context.Context, first storage.Write, then [][]byte) ([]storage.Revision, error) {
 	size := len(first.Value)
 	for _, record := range then {
@@ -236,14 +237,12 @@ func (r *Records) commitSequence(ctx context.Context, first storage.Write, then 
 	return storage.CommitSequence(ctx, r.Backend, first, then...)
 }
 
-// Watch implements storage.Backend. The event of a record that cannot be converted
-// says so.
+// Watch implements storage.Backend. Event.Damaged is set for a record that cannot be converted.
 func (r *Records) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return r.events(ctx, r.Backend.Watch(ctx, prefix, after), true)
 }
 
-// Follow is Watch of all keys for one who does not ask what was there before: no
-// Event.Prev has a value.
+// Follow is like Watch for all keys, but leaves Event.Prev.Value nil, which saves the conversion of previous records.
 func (r *Records) Follow(ctx context.Context, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return r.events(ctx, r.Backend.Watch(ctx, "", after), false)
 }
@@ -253,8 +252,7 @@ func (h *historic) History(ctx context.Context, prefix string, after, last stora
 	return h.events(ctx, h.HistoryReader.History(ctx, prefix, after, last), true)
 }
 
-// events makes stored events those of the hubs, with what they replaced or without the
-// values of that.
+// events converts the records of stored events. It sets Event.Prev.Value only if previous is true.
 func (r *Records) events(ctx context.Context, commits iter.Seq2[[]storage.Event, error], previous bool) iter.Seq2[[]storage.Event, error] {
 	return func(yield func([]storage.Event, error) bool) {
 		for commit, err := range commits {
@@ -273,7 +271,7 @@ func (r *Records) commit(ctx context.Context, stored []storage.Event, previous b
 	for i := range out {
 		ev := &out[i]
 		if previous {
-			ev.Prev, _ = r.read(ctx, ev.Prev) // without a value, as of what is damaged
+			ev.Prev, _ = r.read(ctx, ev.Prev) // after an error Value is nil, as for a damaged record
 		} else {
 			ev.Prev.Value = nil
 		}

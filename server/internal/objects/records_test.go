@@ -21,7 +21,7 @@ type thing struct {
 	meta.ObjectMeta `json:"metadata"`
 }
 
-// TestRecordsAreABackend: a store whose records are converted keeps the contract.
+// TestRecordsAreABackend: Records keeps the contract of storage.Backend if it converts records.
 func TestRecordsAreABackend(t *testing.T) {
 	typ, err := resource.Compile(registry.Of(registry.Definition[thing]{
 		Group: "example.com", Version: "v2", Kind: "Thing", Storage: "v1",

@@ -14,14 +14,14 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Each value that an object holds alone, of a registry.Allocator or of a unique field, is reserved by a record of its
-// own. The record names the holder by storage key and uid, and is written and removed by commits of the holder, so
-// that two servers over one store never give a value to two objects, whatever their caches show. A record whose
-// holder does not hold the value, as another program may leave it, reserves nothing.
+// Each unique value of an object, of a registry.Allocator or of a unique field, is reserved by a record of its own. The
+// record names the holder by storage key and uid. Commits of the holder write and delete it, so two servers that
+// share a store never give a value to two objects, whatever their caches show. A record reserves nothing if its
+// holder does not have the value, for example because another program wrote it.
 
-// reserve adds a precondition for each value that obj begins to hold: its record is as it was found, and names obj
-// after the commit. If another object holds the value, the error is a *storage.ConflictError, because the value may
-// be free when the write is retried; the validation of the retry reports a value that is not.
+// reserve adds a precondition for each value that obj begins to hold: the reservation is unchanged, and the commit
+// sets its holder to obj. If another object holds the value, the error is a *storage.ConflictError, because the value
+// may be free when the write is retried. If it is not, the validation of the retry reports it.
 func (s *Store) reserve(ctx context.Context, a *attempt, obj *meta.Object) error {
 	t := a.Version.Type
 	for _, claim := range a.added() {
@@ -45,10 +45,10 @@ func (s *Store) reserve(ctx context.Context, a *attempt, obj *meta.Object) error
 	return nil
 }
 
-// releases returns the removal of the records of the values that obj does not hold any more.
+// releases returns the deletions of the reservations of the values that obj no longer holds.
 func (s *Store) releases(ctx context.Context, a *attempt, obj *meta.Object) (ws []storage.Write, err error) {
 	t := a.Version.Type
-	for _, claim := range without(a.held, a.claims) {
+	for _, claim := range difference(a.held, a.claims) {
 		rec, err := s.reservation(ctx, t, claim)
 		if err != nil {
 			return nil, err
@@ -60,8 +60,8 @@ func (s *Store) releases(ctx context.Context, a *attempt, obj *meta.Object) (ws 
 	return ws, nil
 }
 
-// without returns the claims that are not among others. Both are sorted.
-func without(claims, others []string) (rest []string) {
+// difference returns the claims that are not in others. Both slices must be sorted.
+func difference(claims, others []string) (rest []string) {
 	for _, c := range claims {
 		if _, found := slices.BinarySearch(others, c); !found {
 			rest = append(rest, c)
@@ -70,17 +70,17 @@ func without(claims, others []string) (rest []string) {
 	return rest
 }
 
-// Bounds of a commit, less what a LeaderFence takes.
+// Limits of a commit, without its LeaderFence.
 const (
 	commitLength = storage.CommitLength - 1
 	commitBytes  = storage.CommitBytes - leaderFenceBytes
 )
 
-// reservable is the largest number of values that a write can reserve. The rest is for the write itself and its
-// other preconditions.
+// reservable is the largest number of values that a write can reserve. The remaining places in the commit are for the
+// object and up to four other preconditions.
 const reservable = commitLength - 1 - 4
 
-// checkReservable refuses a write that reserves more values than every backend commits together.
+// checkReservable returns an error if a write reserves more values than every backend can commit together.
 func checkReservable(a *attempt, obj *meta.Object) error {
 	t := a.Version.Type
 	claims := a.added()
@@ -91,17 +91,18 @@ func checkReservable(a *attempt, obj *meta.Object) error {
 	if len(claims) <= reservable && size <= commitBytes {
 		return nil
 	}
-	return meta.TooLarge("%s %q cannot be kept: one write would reserve %d values in %d bytes: limit is %d values in %d bytes",
+	return meta.TooLarge("%s %q cannot be stored: one write would reserve %d values in %d bytes: limit is %d values in %d bytes",
 		t.Kind, obj.Name(), len(claims), size, reservable, commitBytes)
 }
 
+// holder returns the value of a reservation.
 func holder(t *resource.Type, key meta.Key, obj *meta.Object) string {
 	return t.StorageKey(key) + " " + obj.UID()
 }
 
-// parseHolder is the inverse of holder.
+// parseHolder parses the value of a reservation.
 func parseHolder(text string) (r meta.GroupResource, key meta.Key, uid string, ok bool) {
-	i := strings.LastIndexByte(text, ' ') // the name may have spaces, too
+	i := strings.LastIndexByte(text, ' ') // a name may contain spaces
 	if i < 0 {
 		return r, key, "", false
 	}
@@ -109,8 +110,9 @@ func parseHolder(text string) (r meta.GroupResource, key meta.Key, uid string, o
 	return r, key, text[i+1:], ok
 }
 
-// divide returns the writes to commit together with the preconditions, and the releases for which there is no room
-// beside them. What is reserved fits, see checkReservable. A reservation that is not removed reserves nothing.
+// divide returns the writes to commit together with the preconditions, and the releases that exceed the limits of a
+// commit. Reservations always fit, see checkReservable. A release may be committed later, because a reservation has
+// no effect if its holder does not have the value.
 func divide(w storage.Write, required []*precondition, released []storage.Write) (together, later []storage.Write) {
 	length, size := 1+len(required), len(w.Key)
 	for _, p := range required {
@@ -128,14 +130,14 @@ func divide(w storage.Write, required []*precondition, released []storage.Write)
 	return together, later
 }
 
-// reservation returns the record of a claim as mark does.
+// reservation returns the reservation of a claim, like currentRecord.
 func (s *Store) reservation(ctx context.Context, t *resource.Type, claim string) (storage.Record, error) {
-	return s.mark(ctx, resource.ReservationKey(t.GroupResource(), claim))
+	return s.currentRecord(ctx, resource.ReservationKey(t.GroupResource(), claim))
 }
 
-// mark returns a record to be replaced whatever its value is: with revision 0 if it does not exist, and without a
-// value if it cannot be read.
-func (s *Store) mark(ctx context.Context, key string) (storage.Record, error) {
+// currentRecord returns a record in order to replace it. If the record does not exist, its revision is 0. If it
+// cannot be read, its value is nil.
+func (s *Store) currentRecord(ctx context.Context, key string) (storage.Record, error) {
 	rec, err := s.backend.Get(ctx, key, 0)
 	var damaged *storage.DamagedError
 	switch {
@@ -147,13 +149,13 @@ func (s *Store) mark(ctx context.Context, key string) (storage.Record, error) {
 	return rec, err
 }
 
-// holderOf returns the key of the object that a reservation names, as far as it is known, and reports whether that
-// object holds the value.
+// holderOf returns the key of the object that a reservation names, if it is known, and reports whether that object
+// holds the value.
 func (s *Store) holderOf(ctx context.Context, p *allocator, claim string, rec storage.Record) (by meta.Key, holds bool, err error) {
 	if rec.Revision == 0 {
 		return by, false, nil
 	}
-	// The record and its holder were written by one commit, so the cache shows the holder, or that it is gone.
+	// One commit wrote the record and its holder. So the cache now shows the holder, or that it was deleted.
 	if err := s.o.Hub.Wait(ctx, rec.Revision); err != nil {
 		return by, false, err
 	}
@@ -179,30 +181,31 @@ func (s *Store) holderOf(ctx context.Context, p *allocator, claim string, rec st
 	return key, obj.UID() == uid && slices.Contains(p.claims(obj), claim), nil
 }
 
-// reservationsAtOnce is how many records ReserveHeld writes with one commit.
+// reservationsAtOnce is the number of records that ReserveHeld and the sweeps write in one commit.
 const reservationsAtOnce = 32
 
-// ReserveHeld reserves the values that objects of the store hold without a reservation, as an older release leaves
-// them, or a store that was filled before a field became unique. If several objects hold one value, the first one
-// gets it, and the others are logged. Orphaned reservations, as a server leaves that is killed during a deletion, or
-// an administrator who deletes an unreadable object, are removed first, which makes room.
+// ReserveHeld adds the missing reservations of the values that stored objects hold. They are missing if an older
+// release stored the objects, or if a field became unique later. If several objects hold the same value, ReserveHeld
+// reserves it for the first object that it finds, and logs the others. Before that, to make room, it deletes orphaned
+// reservations. These are left by a server that is killed during a deletion, or when an administrator deletes an
+// unreadable object.
 func (s *Store) ReserveHeld(ctx context.Context) error {
-	there, err := s.allReservations(ctx)
+	reserved, err := s.allReservations(ctx)
 	if err != nil {
 		return err
 	}
-	var lacking, left []storage.Write
+	var missing, orphans []storage.Write
 	held := map[string]bool{}
 	for r, p := range s.allocators {
 		for _, e := range s.o.Hub.Cache(r).List(objectcache.Query{}, "", 0).Entries {
-			missing, err := s.unreserved(ctx, p, e, there, held)
+			lacking, err := s.unreserved(ctx, p, e, reserved, held)
 			if err != nil {
 				return err
 			}
-			lacking = append(lacking, missing...)
+			missing = append(missing, lacking...)
 		}
 	}
-	for key, rec := range there {
+	for key, rec := range reserved {
 		if held[key] {
 			continue
 		}
@@ -211,10 +214,10 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 			return err
 		}
 		if orphaned {
-			left = append(left, storage.Write{Key: key, Expect: rec.Revision})
+			orphans = append(orphans, storage.Write{Key: key, Expect: rec.Revision})
 		}
 	}
-	for _, all := range [][]storage.Write{left, lacking} {
+	for _, all := range [][]storage.Write{orphans, missing} {
 		for ws := range slices.Chunk(all, reservationsAtOnce) {
 			if err := s.commitEach(ctx, ws); err != nil {
 				return fmt.Errorf("reserving unique values: %w", err)
@@ -224,8 +227,8 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 	return nil
 }
 
-// orphaned reports whether no object holds the value of a reservation. A reservation of a type that reserves nothing
-// in this release may be that of another release, as long as its holder exists.
+// orphaned reports whether no object holds the value of a reservation. If the type has no unique values in this
+// release, another release may use the reservation as long as its holder exists.
 func (s *Store) orphaned(ctx context.Context, rec storage.Record) (bool, error) {
 	plural, claim, _ := strings.Cut(strings.TrimPrefix(rec.Key, resource.ReservationPrefix), "/")
 	var r meta.GroupResource
@@ -238,29 +241,29 @@ func (s *Store) orphaned(ctx context.Context, rec storage.Record) (bool, error) 
 	if !ok {
 		return rec.Value != nil && s.o.Types().Type(r) != nil, nil
 	}
-	there, err := s.UID(ctx, of, key)
-	return err == nil && there != uid, nil // an unreadable object may be the holder
+	stored, err := s.UID(ctx, of, key)
+	return err == nil && stored != uid, nil // an unreadable object may be the holder
 }
 
-// allReservations returns the records of all reservations by key. The caches show the holders.
+// allReservations returns all reservations by key. When it returns, the caches show the holders.
 func (s *Store) allReservations(ctx context.Context) (map[string]storage.Record, error) {
 	at, records, err := s.backend.Scan(ctx, resource.ReservationPrefix, "", 0)
 	if err != nil {
 		return nil, err
 	}
-	there := map[string]storage.Record{}
+	stored := map[string]storage.Record{}
 	for rec, err := range records {
 		if damaged := (*storage.DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
 			return nil, err
 		}
-		there[rec.Key] = rec
+		stored[rec.Key] = rec
 	}
-	return there, s.o.Hub.Wait(ctx, at)
+	return stored, s.o.Hub.Wait(ctx, at)
 }
 
-// unreserved returns the reservations that an object lacks. It adds them to there, and the keys of all that the
-// object holds to held.
-func (s *Store) unreserved(ctx context.Context, p *allocator, e *objectcache.Entry, there map[string]storage.Record, held map[string]bool) (missing []storage.Write, err error) {
+// unreserved returns the missing reservations of an object. It adds them to reserved, and the keys of all
+// reservations that the object needs to held.
+func (s *Store) unreserved(ctx context.Context, p *allocator, e *objectcache.Entry, reserved map[string]storage.Record, held map[string]bool) (missing []storage.Write, err error) {
 	obj, err := Object(ctx, e, p.t.Hub)
 	if err != nil {
 		return nil, err
@@ -269,7 +272,7 @@ func (s *Store) unreserved(ctx context.Context, p *allocator, e *objectcache.Ent
 	for _, claim := range p.claims(obj) {
 		key := resource.ReservationKey(p.t.GroupResource(), claim)
 		held[key] = true
-		rec := there[key]
+		rec := reserved[key]
 		if string(rec.Value) == by {
 			continue
 		}
@@ -283,7 +286,7 @@ func (s *Store) unreserved(ctx context.Context, p *allocator, e *objectcache.Ent
 			continue
 		}
 		missing = append(missing, storage.Write{Key: key, Value: []byte(by), Expect: rec.Revision})
-		there[key] = storage.Record{Key: key, Value: []byte(by), Revision: cmp.Or(rec.Revision, e.Revision())}
+		reserved[key] = storage.Record{Key: key, Value: []byte(by), Revision: cmp.Or(rec.Revision, e.Revision())}
 	}
 	return missing, nil
 }

@@ -12,35 +12,35 @@ import (
 	"orch.io/controlplane/server/internal/objectcache"
 )
 
-// Index declares to a cache which fields objects of a type are selected by.
+// Index declares the selectable fields of a type to its cache.
 func Index(h *objectcache.Set, t *resource.Type) {
 	var unsure func(*objectcache.Entry) bool
 	if t.Webhook != nil {
-		unsure = func(e *objectcache.Entry) bool { return asks(e, t.Hub) }
+		unsure = func(e *objectcache.Entry) bool { return needsConverter(e, t.Hub) }
 	}
 	h.Cache(t.GroupResource()).Index(unsure, t.Fields...)
 }
 
-// Selector is a selection of objects by what a version shows of them. Caches hold objects
-// as they are stored: of those that a converter makes something else of, or that get
-// defaults, they do not tell labels and fields. These come through Query, and Filter and
-// Narrow find out. What they find is kept with the entries, as it is small, longer than
-// the objects that it was read from.
+// Selector selects objects by their labels and fields in a version. Caches hold objects as they are stored. If a
+// converter or a default may change a selected label or field, the stored object does not determine the result. Query
+// then selects every such object, and Filter and Narrow examine it in the version. The labels and fields that they
+// read are kept with the entry, longer than the converted object, because they are small. A Selector is safe for
+// concurrent use.
 type Selector struct {
 	Query   objectcache.Query
 	version *resource.Version
-	own     objectcache.Query // of what was found out
-	filled  map[string]bool   // fields that are selected by and may have a default
+	own     objectcache.Query // the selectors, for the result of encodeSelectable
+	filled  map[string]bool   // selected fields that may have a default
 }
 
-// NewSelector returns a selection in a version.
+// NewSelector returns the Selector of sel in a version.
 func NewSelector(v *resource.Version, sel *Selection) *Selector {
 	s := &Selector{version: v, Query: objectcache.Query{Namespace: sel.Namespace, Name: sel.Name, Labels: sel.Labels, Fields: sel.Fields}}
 	plain, some := true, !sel.Labels.Empty()
 	for _, r := range sel.Fields.Requirements() {
 		f := v.Selectable(r.Field)
 		if f == nil {
-			continue // of the metadata
+			continue // a metadata field
 		}
 		some = true
 		if v.FilledIn(f) {
@@ -53,18 +53,18 @@ func NewSelector(v *resource.Version, sel *Selection) *Selector {
 	}
 	switch {
 	case plain:
-		s.Query.Fields, _ = sel.Fields.Renamed(func(name string) (string, error) { return hubName(v, name), nil }) // which does not fail
+		s.Query.Fields, _ = sel.Fields.Renamed(func(name string) (string, error) { return hubName(v, name), nil }) // cannot fail
 	default:
 		s.Query.Field = s.stored
 	}
 	if some && (!plain || v.Converter != nil) {
 		s.Query.Unsure = s.unsure
-		s.own = objectcache.Query{Labels: sel.Labels, Fields: sel.Fields, Field: func(e *objectcache.Entry, field string) string { return e.Field(fieldsFound, field) }}
+		s.own = objectcache.Query{Labels: sel.Labels, Fields: sel.Fields, Field: func(e *objectcache.Entry, field string) string { return e.Field(selectionFields, field) }}
 	}
 	return s
 }
 
-// hubName is the hub's name of a field that callers of a version name.
+// hubName returns the name in the hub of a selectable field of a version.
 func hubName(v *resource.Version, name string) string {
 	if f := v.Selectable(name); f != nil {
 		return f.Hub
@@ -72,7 +72,7 @@ func hubName(v *resource.Version, name string) string {
 	return name
 }
 
-// stored is the value of a field as far as what is stored tells it.
+// stored returns the value of a field as far as the stored object determines it.
 func (s *Selector) stored(e *objectcache.Entry, field string) string {
 	if f := s.version.Selectable(field); f != nil {
 		return e.Selectable(&f.SelectableField)
@@ -80,11 +80,11 @@ func (s *Selector) stored(e *objectcache.Entry, field string) string {
 	return ""
 }
 
-// unsure implements Query.Unsure.
+// unsure implements objectcache.Query.Unsure.
 func (s *Selector) unsure(e *objectcache.Entry, field string) bool {
 	v := s.version
 	switch {
-	case asks(e, v):
+	case needsConverter(e, v):
 		return true
 	case field == objectcache.FieldLabels || s.Query.Field == nil:
 		return false
@@ -95,8 +95,8 @@ func (s *Selector) unsure(e *objectcache.Entry, field string) bool {
 	return f != nil && f.Hub == "" && v.Converts()
 }
 
-// doubts reports whether an entry does not tell whether it is selected.
-func (s *Selector) doubts(e *objectcache.Entry) bool {
+// undecided reports whether an entry must be examined in the version to decide whether it is selected.
+func (s *Selector) undecided(e *objectcache.Entry) bool {
 	if !s.Query.Labels.Empty() && s.unsure(e, objectcache.FieldLabels) {
 		return true
 	}
@@ -108,13 +108,13 @@ func (s *Selector) doubts(e *objectcache.Entry) bool {
 	return false
 }
 
-// Filter returns those of some entries, which Query selects, that the selection is about.
-// It fails if one cannot be shown.
+// Filter returns the selected entries among entries, all of which Query must select. The result may be entries
+// itself. It fails if an entry that must be examined cannot be converted.
 func (s *Selector) Filter(ctx context.Context, entries []*objectcache.Entry) ([]*objectcache.Entry, error) {
 	if s.Query.Unsure == nil {
 		return entries, nil
 	}
-	selects, err := s.find(ctx, entries)
+	selects, err := s.classify(ctx, entries)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func (s *Selector) Filter(ctx context.Context, entries []*objectcache.Entry) ([]
 	return out, nil
 }
 
-// Narrow is Filter for the changes that a cursor on Query delivers: an object that begins to
-// be selected is added, one that ceases to be is deleted.
+// Narrow is Filter for the events of a cursor on Query. An object that begins to be selected becomes an addition, and
+// an object that is no longer selected becomes a deletion.
 func (s *Selector) Narrow(ctx context.Context, events []objectcache.Event) ([]objectcache.Event, error) {
 	if s.Query.Unsure == nil {
 		return events, nil
@@ -141,7 +141,7 @@ func (s *Selector) Narrow(ctx context.Context, events []objectcache.Event) ([]ob
 			}
 		}
 	}
-	selects, err := s.find(ctx, states)
+	selects, err := s.classify(ctx, states)
 	if err != nil {
 		return nil, err
 	}
@@ -154,15 +154,16 @@ func (s *Selector) Narrow(ctx context.Context, events []objectcache.Event) ([]ob
 	return out, nil
 }
 
-// find returns what tells which of the entries, all of which Query selects, are selected.
-func (s *Selector) find(ctx context.Context, entries []*objectcache.Entry) (func(*objectcache.Entry) bool, error) {
+// classify examines entries, all of which Query must select, and returns a function that reports whether an entry
+// among them is selected.
+func (s *Selector) classify(ctx context.Context, entries []*objectcache.Entry) (func(*objectcache.Entry) bool, error) {
 	var some []*objectcache.Entry
 	for _, e := range entries {
-		if s.doubts(e) {
+		if s.undecided(e) {
 			some = append(some, e)
 		}
 	}
-	texts, err := objectcache.Encode(ctx, some, foundForm(s.version), func(some []*objectcache.Entry) ([][]byte, error) { return readFound(ctx, some, s.version) })
+	texts, err := objectcache.Encode(ctx, some, selectionEncoding(s.version), func(some []*objectcache.Entry) ([][]byte, error) { return encodeSelectable(ctx, some, s.version) })
 	if err != nil {
 		return nil, err
 	}
@@ -175,8 +176,8 @@ func (s *Selector) find(ctx context.Context, entries []*objectcache.Entry) (func
 	return func(e *objectcache.Entry) bool { return !not[e] }, nil
 }
 
-// fill makes a page of those of its objects that are selected, and of further ones of the
-// same state as far as there is room.
+// fill removes the entries that are not selected from a page, and fills it with further entries of the same revision,
+// up to limit.
 func (s *Selector) fill(ctx context.Context, c *objectcache.Cache, p objectcache.Page, limit int) (objectcache.Page, error) {
 	if s.Query.Unsure == nil {
 		return p, nil
@@ -184,7 +185,7 @@ func (s *Selector) fill(ctx context.Context, c *objectcache.Cache, p objectcache
 	selected, err := s.Filter(ctx, p.Entries)
 	for err == nil && p.Next != "" && len(selected) <= limit {
 		var next objectcache.Page
-		if next, err = c.ListAt(ctx, p.Revision, s.Query, p.Next, max(limit, candidates)); err != nil {
+		if next, err = c.ListAt(ctx, p.Revision, s.Query, p.Next, max(limit, fillBatch)); err != nil {
 			return objectcache.Page{}, expired(err)
 		}
 		var more []*objectcache.Entry
@@ -201,26 +202,26 @@ func (s *Selector) fill(ctx context.Context, c *objectcache.Cache, p objectcache
 	return p, nil
 }
 
-// candidates is of how many objects at a time fill finds out whether they are selected.
-const candidates = 500
+// fillBatch is the smallest number of entries that fill reads and examines at a time.
+const fillBatch = 500
 
-// foundView is the FormKey.View of what selectors read of an entry in a version.
-const foundView = 0xfe
+// selectionView is the EncodingKey.View of the labels and selectable fields of an entry in a version.
+const selectionView = 0xfe
 
-// fieldsFound is where that has the fields, by the names that they have in the version.
-const fieldsFound = "fields"
+// selectionFields is the field that holds the selectable fields in that encoding, by their names in the version.
+const selectionFields = "fields"
 
-func foundForm(v *resource.Version) objectcache.EncodingKey {
-	key := objectcache.EncodingKey{Version: v.FormName(), View: foundView}
+func selectionEncoding(v *resource.Version) objectcache.EncodingKey {
+	key := objectcache.EncodingKey{Version: v.FormName(), View: selectionView}
 	if v.Converter != nil {
 		key.MaxAge = conversionAge
 	}
 	return key
 }
 
-// readFound returns the labels and fields of entries as a version shows them: texts of objects
-// that have nothing else.
-func readFound(ctx context.Context, entries []*objectcache.Entry, v *resource.Version) ([][]byte, error) {
+// encodeSelectable returns the labels and selectable fields of entries in a version, each as the JSON of an object
+// with nothing else.
+func encodeSelectable(ctx context.Context, entries []*objectcache.Entry, v *resource.Version) ([][]byte, error) {
 	shown, err := InVersion(ctx, entries, v)
 	if err != nil {
 		return nil, err
@@ -242,12 +243,12 @@ func readFound(ctx context.Context, entries []*objectcache.Entry, v *resource.Ve
 				fields[f.Name] = valueIn(obj, &f.SelectableField)
 			}
 		}
-		texts[i] = codec.EncodeJSON(nil, map[string]any{"metadata": map[string]any{"labels": labels}, fieldsFound: fields})
+		texts[i] = codec.EncodeJSON(nil, map[string]any{"metadata": map[string]any{"labels": labels}, selectionFields: fields})
 	}
 	return texts, nil
 }
 
-// valueIn is Selectable of an entry of an object.
+// valueIn returns the value of a selectable field of obj, like Entry.Selectable.
 func valueIn(obj *meta.Object, f *registry.SelectableField) string {
 	at := func(path []string) string {
 		v, _ := obj.Get(path...)

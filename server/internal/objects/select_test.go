@@ -15,16 +15,17 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// nobody converts nothing.
-type nobody struct{}
+// failingConverter is a converter that always fails.
+type failingConverter struct{}
 
-func (nobody) Convert(context.Context, []*meta.Object, *resource.Version) ([]*meta.Object, error) {
-	return nil, fmt.Errorf("nobody is there")
+func (failingConverter) Convert(context.Context, []*meta.Object, *resource.Version) ([]*meta.Object, error) {
+	return nil, fmt.Errorf("failingConverter is there")
 }
 
-// TestWhatCachesSelect: caches select alone where what is stored is what is shown, and wake by
-// value who waits, also where older records are shown otherwise.
-func TestWhatCachesSelect(t *testing.T) {
+// TestSelectorUsesCacheOnlyForStoredFields: the cache decides a selection alone if the selected labels and fields are
+// shown as they are stored. If their names can be mapped to the hub, a watch is woken by value even if some records
+// are converted.
+func TestSelectorUsesCacheOnlyForStoredFields(t *testing.T) {
 	defined := func(conversion string) *resource.Type {
 		typ, err := resource.Compile(registry.FromCRD(fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
 			"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"things","kind":"Thing"}%s,"versions":[
@@ -35,7 +36,7 @@ func TestWhatCachesSelect(t *testing.T) {
 		return typ
 	}
 	plain, asking := defined(""), defined(`,"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://example.com"}}}`)
-	asking.Converter = nobody{}
+	asking.Converter = failingConverter{}
 	for _, c := range []struct {
 		typ                     *resource.Type
 		version, labels, fields string

@@ -1,79 +1,81 @@
-// Package objects is the engine of a server: it reads, writes and deletes the
-// objects of every type, gives out values that must be unique, and keeps objects
-// out of namespaces that go. It knows nothing of HTTP: the handlers of requests,
-// the client of the server's own parts and, through that, its controllers stand on
-// it as equals.
+// Package objects is the storage engine of a server: it reads, writes and deletes the objects of every type,
+// allocates values that must be unique, and rejects new objects in a namespace that is being deleted. It does not
+// depend on HTTP. The request handlers and the [Client], through which the server's controllers and other components
+// work, are equal callers.
 //
-// A [Store] is used by any number of goroutines at once.
+// A [Store] is safe for concurrent use.
 //
-// # What keeps objects right
+// # Consistency
 //
-// The backend's comparisons alone. A write reads the live object, makes a new one, and commits it on condition that
-// the record of the object is unchanged (Store.Write) and that each record is unchanged on which a step of the write
-// depended: its preconditions (precondition.go). These are
+// Only the comparisons in the backend's commits keep objects consistent. A write reads the live object, makes a new
+// object from it, and commits it on condition that the record of the object is unchanged (Store.Write) and that every
+// record on which a step of the write depended is unchanged. These records are the preconditions of the write
+// (precondition.go):
 //
 //   - the objects that decided admission, such as the namespace, which must not be terminating;
-//   - the fence of the namespace, for plugins that count objects: a plugin that counts anew raises the fence, so
-//     that it has counted every write that was admitted before, or that write is never stored (Store.RaiseFence);
+//   - the fence of the namespace, for plugins that count objects: a plugin raises the fence before it counts again. A
+//     write that was admitted earlier is then either included in the count, or never stored (Store.RaiseFence);
 //   - the last write of each sequence that the write joins (sequence.go);
-//   - the definition of the kind, for new objects and for those whose stored version changes (Store.asDefined);
-//   - the reservations of values that only one object may hold, which the commit writes, too (Store.reserve);
+//   - the definition of the kind, for new objects and for objects whose stored version changes
+//     (Store.inStorageVersion);
+//   - the reservations of values that only one object may hold, which the commit also writes (Store.reserve);
 //   - the term of the leader for which a controller writes (consistency.LeaderFence).
 //
-// If one has failed, the write is retried from the start, except that a changed object which the plugins accept is
-// compared in its new revision, and that a lost leader is refused as unavailable (preconditionError).
+// If a precondition fails, the write is retried from the start. There are two exceptions: if the plugins accept the
+// new state of an object that decided admission, the commit alone is repeated with the new revision; and a write
+// whose leader fence failed is refused as unavailable (preconditionError).
 //
-// What is kept in memory only makes conflicts rare: writeQueues, so that writers of one key wait for each other;
-// allocator, to choose a value that is likely free; usage, to bound what this server admits. Another server over the
-// same store does not know it, and need not.
+// The state in memory only makes conflicts rare. writeQueues lets the writers of one key wait for each other,
+// allocator chooses a value that is probably free, and usage bounds the growth that this server admits. Servers that
+// share a store do not share this state, and need not.
 //
-// A read begins with CatchUp, so it sees every commit that was acknowledged before the request came, and after a
-// conflict the record that was found instead (consistency.ReadIndex). A write is acknowledged when the caches show
-// it, so that its caller sees it in every read. A commit that has begun ends after Options.RequestTime, not with the
-// caller's context.
+// A read begins with CatchUp, so it sees every commit that was acknowledged before the request arrived. After a
+// conflict, the next read also sees the record that conflicted (consistency.ReadIndex). A write is acknowledged only
+// after the caches show it, so its caller sees it in every later read. A commit that has begun is bounded by
+// Options.RequestTime, and is not interrupted when the caller's context ends.
 //
-// Objects from a cache are shared and never changed; the object that Mutate returns belongs to the write until it is
-// stored.
+// Objects from a cache are shared and must not be modified. The object that Mutate returns belongs to the write until
+// it is stored.
 //
 // # Records
 //
-// Everything above [Records] sees objects of the hub, the version of a kind that all others
-// are converted through, as today's type has it. Below it stands whatever was written, by
-// whichever release, in whichever version. A record is the JSON of an object, a newline and
-// a signature: the shape of the type that wrote it, which is a hash of all that decides what
-// reading makes of an object (resource.Type.Fingerprint).
+// The code above [Records] sees only objects in the hub version, the version of a kind through which all others are
+// converted, as the current type defines it. The code below sees each record as some release wrote it, in some
+// version. A record is the JSON of an object, a newline and a signature. The signature is the shape of the type that
+// wrote the record: a hash of everything that determines how a stored object is read (resource.Type.Fingerprint).
 //
-//   - A record of the type's own shape was encoded by this very type. It is read as it
-//     stands, or converted if it is in another version than the hub.
-//   - Every other record is fitted: brought up to date (registry's Upgrade), converted, and
-//     rid of fields that the type does not have and of values that are not of their type.
-//     Fitting changes what is shown, not what is stored.
+//   - If a record has the shape of the current type, this type encoded it. It is used unchanged, or converted if it
+//     is in another version than the hub.
+//   - Every other record is fitted: it is upgraded by the registry's Upgrade function and converted, and fields that
+//     the type does not have, and values of the wrong type, are removed. Fitting changes the result of the read, not
+//     the stored record.
 //
-// So a record says by itself how it is to be read. Nothing about all records of a kind is
-// remembered, which servers of several releases would have to keep in step.
+// So each record states by itself how it must be read. No state about all records of a kind is kept, because servers
+// of different releases would have to keep it in agreement.
 //
-// A write signs its record, unless that takes the place of one that holds more than the type
-// shows. What is more stays then: the record keeps its version, the unshown fields are
-// merged in, and it has no signature, since the type does not vouch for all of it. If that
-// version cannot say what changed, the write is refused (record.refusal).
+// A write signs its record, unless it replaces a record with unshown data, which is data that the type does not show.
+// Unshown data is kept: the record stays in its version, the unshown data is merged into it, and it is not signed,
+// because the type did not write all of it. If that version cannot represent the change, the write is refused
+// (record.refusal).
 //
-// The storage version may say less than the hub. The object of the hub then goes into an
-// annotation beside it, its form (wellknown.HubForm), with a hash of what the version said: the
-// form is the object as long as the hash is right, and takes in what was changed since by a
-// release that does not know it. Forms of hubs that only a newer release has stay as they
-// are.
+// The storage version may represent less than the hub. In that case the record also has a hub copy: the object in the
+// hub version, in an annotation (wellknown.HubForm), with a hash of the object in the storage version. As long as the
+// hash matches, a read returns the copy. Otherwise a release that does not know this hub has written the object
+// since, and a read merges its changes into the copy. A copy in a hub version that only a newer release has is kept
+// unchanged.
 //
-// Values of reservations, objects of definitions and the record of who served the store
-// (resource.KindsKey) are not signed. That last one is for starting alone: fields that a
-// type does not have are no reason to refuse a store which a release of the same shape has
-// served before (Records.Accept).
+// The values of reservations, the objects of definitions, and the record of the releases that served the store
+// (resource.KindsKey) are not signed. The last one is read only when a server starts: fields that a type does not
+// have do not keep a server from starting if a release of the same shape has served the store before
+// (Records.Accept).
 //
 // # Locks
 //
 // writeQueues.mu, usage.mu and the lock of an allocator are never held together, nor while waiting for the backend,
-// admission or another writer. The lock of an allocator is held while a kind chooses values (registry.Pool.Allocate) and
-// the cache is read; that of usage while the hub's count is read. A write gives back its claim on a value, or on
-// room, after the cache shows the object or the write has failed, so that nothing in use looks free in between.
+// admission or another writer. The lock of an allocator is held while the kind chooses values (registry.Allocator.Allot)
+// and the cache is read. usage.mu is held while the byte count of the cache set is read. A write releases its claim
+// on a value, or on bytes, only after the cache shows the object or the write has failed, so that nothing in use
+// looks free in between.
 package objects
 
 import (
@@ -96,7 +98,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Options are what a Store works with. All but the bounds in bytes must be set.
+// Options configure a Store. All fields except Audit, Waited and the byte limits must be set.
 type Options struct {
 	Names     names.Profile
 	Records   *Records
@@ -105,32 +107,32 @@ type Options struct {
 	Admission *admission.Chain
 	Log       *slog.Logger
 
-	// Audit begins the audit of a write of a built-in controller. It returns the collector of the write's
-	// annotations and a function to call when the write has ended. nil: such writes are not audited.
+	// Audit begins the audit of a write of a built-in controller. It returns the collector of the write's annotations
+	// and a function that must be called when the write has ended. If Audit is nil, such writes are not audited.
 	Audit func(*Write) (Notes, func(Audited))
 
-	Waited func(time.Duration) // called with the time for which a read waited for the caches; may be nil
+	Waited func(time.Duration) // called with the time that a read waited for the caches; may be nil
 
-	RequestTime    time.Duration // of a commit, and of a call of the client
-	FutureWait     time.Duration // for a version that is not there yet
-	ObjectBytes    int64         // of one object; 0: any
-	NamespaceBytes int64         // of the objects of one namespace; 0: any
-	StoreBytes     int64         // of all objects; 0: any
+	RequestTime    time.Duration // limit for a commit, and for a call of Client
+	FutureWait     time.Duration // how long a read waits for a revision that the caches do not show yet
+	ObjectBytes    int64         // limit for one object; 0: none
+	NamespaceBytes int64         // limit for the objects of one namespace; 0: none
+	StoreBytes     int64         // limit for all objects; 0: none
 }
 
-// Store reads and writes objects.
+// Store reads and writes the objects of all types. It is safe for concurrent use.
 type Store struct {
 	o          Options
 	backend    storage.Backend                   // Records.Store
-	allocators map[meta.GroupResource]*allocator // of the types that need one
+	allocators map[meta.GroupResource]*allocator // by type, for types with unique values
 	usage      usage
 	queues     writeQueues
-	encodings  sync.Pool         // of *[]byte, room to encode in
+	encodings  sync.Pool         // of *[]byte: buffers of encodeStored
 	index      consistency.Store // see CatchUp
 }
 
-// New returns a store over what the options hold; types are those that are there
-// from the start.
+// New returns a Store for the records and caches in o. It declares the selectable fields of types, the types that
+// exist when the server starts, and creates allocators for them.
 func New(o Options, types []*resource.Type) *Store {
 	s := &Store{o: o, backend: o.Records.Store(), allocators: map[meta.GroupResource]*allocator{}}
 	for _, t := range types {
@@ -142,18 +144,17 @@ func New(o Options, types []*resource.Type) *Store {
 	return s
 }
 
-// Caller is on whose behalf something is done.
+// Caller is the user for whom an operation runs.
 type Caller struct {
 	User  *auth.User
 	Notes Notes
 
-	// Allow asks for the right to a verb on the same object, where a request turns
-	// out to be more than it was allowed as; nil: everything is allowed.
+	// Allow checks whether the user may use a further verb on the same object, if a request turns out to need more
+	// than the verb it was authorized for. If Allow is nil, everything is allowed.
 	Allow func(ctx context.Context, verb string) error
 }
 
-// Notes take what a caller is told besides the result. They are called by several
-// goroutines at once.
+// Notes collects the warnings and audit annotations of a request. Its methods must be safe for concurrent use.
 type Notes interface {
 	Warn(text string)
 	Annotate(key, value string)              // in the audit event
@@ -167,8 +168,8 @@ func (c *Caller) allow(ctx context.Context, verb string) error {
 	return c.Allow(ctx, verb)
 }
 
-// UID returns the uid of an object from the store itself, whether its type is served or not;
-// "" if there is no such object.
+// UID returns the uid of an object. It reads the backend, so the type need not be served. UID returns "" if the
+// object does not exist.
 func (s *Store) UID(ctx context.Context, r meta.GroupResource, key meta.Key) (string, error) {
 	rec, err := s.backend.Get(ctx, resource.StorageKey(r, key), 0)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -179,7 +180,7 @@ func (s *Store) UID(ctx context.Context, r meta.GroupResource, key meta.Key) (st
 	}
 	var stored struct{ Metadata struct{ UID string } }
 	if err := json.Unmarshal(rec.Value, &stored); err != nil || stored.Metadata.UID == "" {
-		return "", fmt.Errorf("what is stored as %s %s cannot be read: %w", r, key, cmp.Or(err, errors.New("it has no uid")))
+		return "", fmt.Errorf("stored object %s %s cannot be read: %w", r, key, cmp.Or(err, errors.New("it has no uid")))
 	}
 	return stored.Metadata.UID, nil
 }

@@ -4,9 +4,8 @@ import "context"
 
 type unadmittedKey struct{}
 
-// Unadmitted returns a context in which deletions through a Client skip admission. It is for
-// deletions that complete something admission has already allowed, such as an eviction or
-// the deletion of a CustomResourceDefinition.
+// Unadmitted returns a context in which deletions through a Client skip admission. It is for deletions that complete
+// an operation that admission has already allowed, such as an eviction or the deletion of a CustomResourceDefinition.
 func Unadmitted(ctx context.Context) context.Context {
 	return context.WithValue(ctx, unadmittedKey{}, true)
 }

@@ -10,9 +10,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestTroubleOfTheStoreIs503: callers see the kind and no details, and are asked to try again
+// TestUnavailableStoreReturns503: callers receive the kind of the failure without details, and a Retry-After header
 // unless the write may have been made.
-func TestTroubleOfTheStoreIs503(t *testing.T) {
+func TestUnavailableStoreReturns503(t *testing.T) {
 	trouble := &storage.UnavailableError{Kind: "the database does not answer", Err: errors.New("dial tcp 10.0.0.1")}
 	st := Status(fmt.Errorf("get: %w", trouble))
 	require.EqualValues(t, 503, st.Code)

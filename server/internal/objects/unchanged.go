@@ -47,8 +47,8 @@ func sameMetadata(a, b map[string]any) bool {
 	return true
 }
 
-// sameEntries compares two managedFields lists without their times and without their order,
-// which depends on the times.
+// sameEntries reports whether two managedFields lists are equal except for the times, and the order, which depends on
+// the times.
 func sameEntries(a, b []any) bool {
 	if len(a) != len(b) {
 		return false

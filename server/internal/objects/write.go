@@ -23,40 +23,40 @@ type Write struct {
 	Key     meta.Key
 	Sub     *resource.Subresource // nil: the object itself
 	DryRun  bool
-	Options *meta.Object // as admission sees them
+	Options *meta.Object // the options of the request, for admission
 
-	// Mutate returns the object that the caller wants: the new object, of which a sub-resource takes the fields
-	// that it may change, or the body of a sub-resource. live is nil if there is no object; it is shared and must
-	// not be changed. The result belongs to the write. Both are of Version, but if the body is not the item, live
-	// is of the working version. Mutate runs once for each attempt.
+	// Mutate returns the object that the caller wants. It is either the new object, of which a subresource takes the
+	// fields that it may change, or the body of a subresource. live is nil if the object does not exist. It is shared
+	// and must not be modified. The result belongs to the write. Both are in Version, except that live is in the
+	// working version if the body is not the item. Mutate runs once in each attempt.
 	Mutate func(live *meta.Object) (*meta.Object, error)
 
-	// Own records in obj which manager owns its fields. nil records nothing.
+	// Own records in obj the manager of its fields. If Own is nil, nothing is recorded.
 	Own func(ctx context.Context, live, obj *meta.Object) error
 
-	UID        string // precondition on the uid of the object; empty: none
+	UID        string // precondition on the uid of the object; "": none
 	Create     bool   // a missing object may be created
 	MustCreate bool   // an existing object is AlreadyExists
-	Admitted   bool   // admission is skipped, because it has admitted the request that the write is part of
-	Versioned  bool   // the caller has a resourceVersion precondition, or Mutate checks one
-	Applied    bool   // by server-side apply: a null that its field cannot have is refused, not dropped
+	Admitted   bool   // admission is skipped, because the write is part of an admitted request
+	Versioned  bool   // the caller has a resourceVersion precondition, which may be checked by Mutate
+	Applied    bool   // server-side apply: a null in a field that cannot be null is refused, not dropped
 
-	// Sequence is the storage key of a sequence of writes. No other write of the sequence, on any server over the
-	// store, is committed between the reads of Mutate and the commit. Empty: none.
+	// Sequence is the storage key of a sequence of writes. No other write of the sequence, on any server that shares
+	// the store, is committed between the reads of Mutate and the commit. "" means no sequence.
 	Sequence string
 
-	shown     []byte    // the object in Version as a converter returned it, see toHub; nil: not known
+	shown     []byte    // JSON of the object in Version, as a converter returned it, see toHub; nil: unknown
 	deletion  *Deletion // replaces Mutate in a deletion
 	generated bool      // the name was generated, so that admission may replace it
 
-	renamed    *renamedError // the request that named the object, until an attempt takes it over, see follow
+	renamed    *renamedError // the request that renamed the object, until an attempt continues it, see follow
 	renames    int           // how often admission has renamed the object
-	admissions int           // attempts that admission let pass
+	admissions int           // number of attempts that passed admission
 
-	audit func(Audited) // audits the end of a write of a built-in controller; nil: it is not audited
+	audit func(Audited) // called with the outcome of a write of a built-in controller; nil: not audited
 }
 
-// subresource returns the name of the sub-resource, empty for the object itself.
+// subresource returns the name of the subresource, or "" for the object itself.
 func (w *Write) subresource() string {
 	if w.Sub == nil {
 		return ""
@@ -64,31 +64,32 @@ func (w *Write) subresource() string {
 	return w.Sub.Name
 }
 
-// attempt is one try to make a write.
+// attempt is a single try of a write.
 type attempt struct {
 	*Write
 
 	slot         *slot    // in the queue of the key; nil: none
-	unseenClaims []string // values held by unreadable objects, which the cache does not show, see reserve
-	races        bool     // values that other writes are about to reserve may be chosen, see allocator.allot
+	unseenClaims []string // claims of unreadable objects, which the cache does not show, see reserve
+	races        bool     // values that are claimed by other writes may be chosen, see allocator.allot
 
 	required     []*precondition    // of the commit, see require
 	entry        *objectcache.Entry // of the live object, or nil
 	base         position           // of the live object, if it is not committed yet
-	held, claims []string           // values of the live object and of the new one, see allocator
+	held, claims []string           // claims of the live object and of the new object, see allocator
 	underWay     []string           // values that this attempt claims now, see allocator.claim
 
-	request *admission.Request // nil: admission was not asked yet
-	passed  bool               // admission let the attempt pass
+	request *admission.Request // nil: admission has not begun
+	passed  bool               // the attempt passed admission
 }
 
-// next returns the attempt to make after a has failed with a conflict. It keeps what a has learnt.
+// next returns the attempt that follows a after a conflict. It keeps the slot and the information that a has gathered
+// about claims.
 func (a *attempt) next() *attempt {
 	return &attempt{Write: a.Write, slot: a.slot, unseenClaims: a.unseenClaims, races: a.races}
 }
 
-// added returns the values that the new object holds and the live object does not.
-func (a *attempt) added() []string { return without(a.claims, a.held) }
+// added returns the claims of the new object that the live object does not have.
+func (a *attempt) added() []string { return difference(a.claims, a.held) }
 
 // Result is the outcome of a write.
 type Result struct {
@@ -97,24 +98,24 @@ type Result struct {
 	Deleted bool // the object is gone
 }
 
-// Write makes a change: load live → mutate → convert to the working version →
-// default → track field ownership → admission mutate → prepare → allot → default →
-// validate → admission validate → reserve and commit → wait for the cache. A deletion
-// takes the same way without the steps that make the object, see planDeletion.
+// Write makes a change in these steps: load the live object, run Mutate, convert to the working version, set
+// defaults, track field ownership, run mutating admission, prepare, allocate values, set defaults again, validate,
+// run validating admission, reserve values and commit, wait for the cache. A deletion takes the same steps, except
+// those that make the object, see planDeletion.
 //
-// Write repeats its attempt until no conflict occurs, or ctx ends. The first attempt does not queue unless other
-// writers do; after a conflict the writer enters the queue of its key and stays there until it has submitted its
+// Write repeats its attempt until no conflict occurs or ctx ends. The first attempt does not queue unless other
+// writers do. After a conflict, the writer enters the queue of its key and stays there until it has submitted its
 // object. Writes with a resourceVersion precondition, and creates, do not queue; the retry reports the conflict.
 //
-// If admission gives a new object another name, the write goes on under that name.
+// If admission renames a new object, the write continues under the new name.
 func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 	a := &attempt{Write: w}
 	defer func() { a.slot.leave() }()
-	ctx = s.With(ctx, consistency.ReadIndexOf(ctx, &s.index)) // one for all attempts
+	ctx = s.With(ctx, consistency.ReadIndexOf(ctx, &s.index)) // shared by all attempts until a conflict
 	queues := !w.Versioned && !w.MustCreate && !w.DryRun && !consistency.HoldsSlot(ctx)
 	key := w.Version.StorageKey(w.Key)
 	for tries := 1; ; tries++ {
-		if queues && a.slot.over() && (tries > 1 || s.queues.busy(key)) {
+		if queues && a.slot.released() && (tries > 1 || s.queues.busy(key)) {
 			var err error
 			if a.slot, err = s.queues.enter(ctx, key); err != nil {
 				return nil, err
@@ -139,12 +140,13 @@ func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 		if err := pause(ctx, tries); err != nil {
 			return nil, err
 		}
-		a, ctx = a.next(), s.after(ctx, conflict)
+		a, ctx = a.next(), s.afterConflict(ctx, conflict)
 	}
 }
 
-// confirm waits until the object that an attempt was made of is committed. The result of the attempt, even an
-// error, is not returned before, because that object may never be committed.
+// confirm waits until the value that an attempt is based on is committed. It does not return the result of the
+// attempt, not even an error, before that, because the value may never be committed. In that case it returns a
+// conflict, and the write is retried.
 func (s *Store) confirm(ctx context.Context, a *attempt, res *Result, err error) (*Result, error) {
 	a.slot.leave()
 	revision, failed := a.base.wait(ctx)
@@ -153,7 +155,7 @@ func (s *Store) confirm(ctx context.Context, a *attempt, res *Result, err error)
 	}
 	if failed != nil {
 		conflict := &storage.ConflictError{Key: a.base.first.Key}
-		errors.As(failed, &conflict) // the conflict of the backend has the record that exists
+		errors.As(failed, &conflict) // the conflict of the backend has the present record
 		return nil, conflict
 	}
 	if err == nil {
@@ -162,15 +164,15 @@ func (s *Store) confirm(ctx context.Context, a *attempt, res *Result, err error)
 	return res, err
 }
 
-// After patientTries conflicts, a writer pauses between its attempts: first for a millisecond, then each time for
-// twice as long, up to longestPause.
+// After patientTries conflicts, a writer pauses between attempts. The first pause is one millisecond, and each later
+// pause is twice as long, up to longestPause.
 const (
 	patientTries = 10
 	longestPause = 200 * time.Millisecond
 )
 
-// pause waits between two attempts, at most until ctx ends, so that a backend that reports a conflict for every
-// commit is not called without end.
+// pause waits before the next attempt. If ctx ends first, pause returns its error. The pause bounds the load if a
+// backend reports a conflict for every commit.
 func pause(ctx context.Context, tries int) error {
 	if tries < patientTries {
 		return ctx.Err()
@@ -185,19 +187,19 @@ func pause(ctx context.Context, tries int) error {
 	}
 }
 
-// closed returns the error for a new object of a kind whose definition is being deleted.
-func closed(r meta.GroupResource, name string) *meta.Status {
+// definitionTerminating returns the error for a new object if the definition of its kind is being deleted.
+func definitionTerminating(r meta.GroupResource, name string) *meta.Status {
 	return meta.Forbidden(r, name, "create not allowed while custom resource definition is terminating")
 }
 
-// Modified returns the conflict for a write whose resourceVersion is not the newest.
+// Modified returns the conflict for a write if its resourceVersion is not the newest.
 func Modified(v *resource.Version, name string) *meta.Status {
 	return meta.Conflict(v.Resource().GroupResource(), name,
 		"the object has been modified; please apply your changes to the latest version and try again")
 }
 
-// exists returns the error for a new object that has the name of a live one.
-func exists(r meta.GroupResource, live *objectcache.Entry) *meta.Status {
+// alreadyExists returns the error for a new object with the name of an existing object.
+func alreadyExists(r meta.GroupResource, live *objectcache.Entry) *meta.Status {
 	s := meta.AlreadyExists(r, live.Key().Name)
 	if live.Field("metadata", "deletionTimestamp") != "" {
 		s.Message = "object is being deleted: " + s.Message
@@ -211,19 +213,19 @@ func UIDMismatch(v *resource.Version, name, uid string) *meta.Status {
 		fmt.Sprintf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 }
 
-// OtherUID returns the conflict for a write with a UID that differs from the UID of the object with that name.
-// uid is empty if a PUT would create the object.
+// OtherUID returns the conflict for a write if its UID precondition, meant, differs from the uid of the object. uid
+// is empty if a PUT would create the object.
 func OtherUID(v *resource.Version, name, meant, uid string) *meta.Status {
 	return meta.Conflict(v.Resource().GroupResource(), name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", meant, uid))
 }
 
-// change is the result of planning an attempt.
+// change is the planned result of an attempt.
 type change struct {
 	obj   *meta.Object // to store; nil: the object stays as it is
-	erase bool         // the record is removed as it is
+	erase bool         // the record is deleted without storing a last state
 }
 
-// attempt makes one attempt at a write.
+// attempt makes a single attempt at a write.
 func (s *Store) attempt(ctx context.Context, a *attempt) (_ *Result, err error) {
 	written := false
 	defer func() {
@@ -235,7 +237,7 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (_ *Result, err error) 
 		err = s.joinSequence(ctx, a, a.Sequence)
 	}
 	if err == nil {
-		err = s.look(ctx, a)
+		err = s.loadLive(ctx, a)
 	}
 	if damaged := (*client.UnreadableError)(nil); a.deletion != nil && errors.As(err, &damaged) {
 		return s.deleteUnreadable(ctx, a.Write, damaged)
@@ -260,7 +262,7 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (_ *Result, err error) 
 	case c.obj == nil:
 		return &Result{Entry: a.entry}, nil
 	}
-	obj, err := s.asDefined(ctx, a, c.obj)
+	obj, err := s.inStorageVersion(ctx, a, c.obj)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +271,7 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (_ *Result, err error) 
 	return res, err
 }
 
-// plan returns what an attempt stores in place of the live object.
+// plan returns the object to store in place of the live object.
 func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 	r := a.Version.Resource().GroupResource()
 	live := a.entry
@@ -283,7 +285,7 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 	case !a.Create:
 		return change{}, meta.NotFound(r, a.Key.Name)
 	case a.Version.Closed:
-		return change{}, closed(r, a.Key.Name)
+		return change{}, definitionTerminating(r, a.Key.Name)
 	}
 	a.shown = nil
 	obj, old, err := s.admit(ctx, a, live)
@@ -293,16 +295,16 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 	if err := s.prepare(ctx, a, obj, old); err != nil {
 		return change{}, err
 	}
-	keepHubForm(a.Version.Type, obj, old)
+	keepHubCopies(a.Version.Type, obj, old)
 	switch {
 	case a.MustCreate && a.Versioned && !a.DryRun:
 		return change{}, meta.BadRequest("resourceVersion should not be set on objects to be created")
 	case nameTaken:
-		return change{}, exists(r, a.entry)
+		return change{}, alreadyExists(r, a.entry)
 	case unchanged(old, obj) && !finished(a.Version.Type, obj) && !outdated(live, a.Version.Type):
 		return change{}, nil
 	}
-	if v := a.Version.ItemVersion(a.Sub); v != a.Version.Working() { // refuse what the answer could not show
+	if v := a.Version.ItemVersion(a.Sub); v != a.Version.Working() { // refuse an object that the response could not show
 		if _, err := v.Convert(ctx, obj); err != nil {
 			return change{}, err
 		}
@@ -313,15 +315,15 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 	return change{obj: obj}, err
 }
 
-// outdated reports whether the object of a definition is not stored in today's storage version, so that a write
-// without a change rewrites it.
+// outdated reports whether an object of a definition is not stored in the current storage version. A write without a
+// change then rewrites it.
 func outdated(e *objectcache.Entry, t *resource.Type) bool {
 	return t.Converter != nil && e.Field("apiVersion") != t.Hub.GVK().APIVersion()
 }
 
-// look finds the live object of an attempt: the value that the writer before it in the queue has submitted, or the
-// object that the cache shows. A deletion waits until that value is committed.
-func (s *Store) look(ctx context.Context, a *attempt) (err error) {
+// loadLive sets the live object of an attempt: the value that the previous writer in the queue has submitted, or the
+// object in the cache. A deletion first waits until that value is committed.
+func (s *Store) loadLive(ctx context.Context, a *attempt) (err error) {
 	if a.deletion != nil {
 		a.slot.drain(ctx)
 	}
@@ -331,7 +333,7 @@ func (s *Store) look(ctx context.Context, a *attempt) (err error) {
 	return err
 }
 
-// Owner returns the Write.Own of a write that is not an apply.
+// Owner returns the Write.Own function of a write by a manager that is not an apply.
 func Owner(v *resource.Version, sub *resource.Subresource, manager string) func(ctx context.Context, live, obj *meta.Object) error {
 	by := apply.Options{Manager: manager, APIVersion: v.GVK().APIVersion()}
 	if sub != nil {

@@ -6,8 +6,7 @@ import (
 	"orch.io/controlplane/registry/builtin"
 )
 
-// BenchmarkDocuments makes every document of the built-in kinds, as the first
-// client of a server has it made.
+// BenchmarkDocuments makes every document of the built-in kinds.
 func BenchmarkDocuments(b *testing.B) {
 	for _, version := range []string{"V2", "V2Protobuf", "V3"} {
 		b.Run(version, func(b *testing.B) {
@@ -22,7 +21,7 @@ func BenchmarkDocuments(b *testing.B) {
 				case "V2Protobuf":
 					size = int64(V2(s.Types(), info(s)).Protobuf().Size())
 				default:
-					for gv, versions := range served(s.Types()) {
+					for gv, versions := range servedVersions(s.Types()) {
 						size += int64(V3(gv, versions, info(s)).JSON().Size())
 					}
 				}

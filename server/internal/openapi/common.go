@@ -2,7 +2,7 @@ package openapi
 
 import "orch.io/controlplane/api/meta"
 
-// object is the part that all objects share.
+// object has the fields that all objects share.
 type object struct {
 	meta.TypeMeta `json:",inline"`
 
@@ -10,7 +10,7 @@ type object struct {
 	meta.ObjectMeta `json:"metadata,omitempty"`
 }
 
-// list is the part that all lists share.
+// list has the fields that all lists share.
 type list struct {
 	meta.TypeMeta `json:",inline"`
 
@@ -18,8 +18,7 @@ type list struct {
 	meta.ListMeta `json:"metadata,omitempty"`
 }
 
-// Status is the answer to a request that failed, or to one that has no object
-// to answer with.
+// Status is the response to a request that failed, or to a request that has no object to respond with.
 type Status struct {
 	meta.TypeMeta `json:",inline"`
 
@@ -29,20 +28,20 @@ type Status struct {
 	// Status is Success or Failure.
 	Status string `json:"status,omitempty"`
 
-	// Message says for people what happened.
+	// Message describes for people what happened.
 	Message string `json:"message,omitempty"`
 
-	// Reason is a word for programs that says why it failed.
+	// Reason is the machine-readable reason of the failure.
 	Reason string `json:"reason,omitempty"`
 
-	// Details say what the answer is about.
+	// Details identify the object of the response.
 	Details *StatusDetails `json:"details,omitempty"`
 
 	// Code is the HTTP status code.
 	Code int32 `json:"code,omitempty"`
 }
 
-// StatusDetails say what a Status is about.
+// StatusDetails identify the object of a Status.
 type StatusDetails struct {
 	// Name of the object.
 	Name string `json:"name,omitempty"`
@@ -56,54 +55,53 @@ type StatusDetails struct {
 	// UID of the object.
 	UID string `json:"uid,omitempty"`
 
-	// Causes are the single faults of the request.
+	// Causes are the individual errors of the request.
 	Causes []StatusCause `json:"causes,omitempty" schema:"listType=atomic"`
 
-	// RetryAfterSeconds is how long to wait before another try.
+	// RetryAfterSeconds is how long to wait before the next attempt, in seconds.
 	RetryAfterSeconds int32 `json:"retryAfterSeconds,omitempty"`
 }
 
-// StatusCause is one fault of a request.
+// StatusCause is an error of a request.
 type StatusCause struct {
-	// Reason is a word for programs that says what kind of fault it is.
+	// Reason is the machine-readable kind of the error.
 	Reason string `json:"reason,omitempty"`
 
-	// Message describes the fault for people.
+	// Message describes the error for people.
 	Message string `json:"message,omitempty"`
 
-	// Field is the path of the field that the fault is in.
+	// Field is the path of the field with the error.
 	Field string `json:"field,omitempty"`
 }
 
-// DeleteOptions say how an object is to be deleted.
+// DeleteOptions are the options of a deletion.
 type DeleteOptions struct {
 	meta.TypeMeta `json:",inline"`
 
-	// GracePeriodSeconds is how long the object may take to end; zero is at
-	// once. Unset is what the kind does by default.
+	// GracePeriodSeconds is how long the object may take to shut down, in seconds; 0 deletes it at once. The default
+	// depends on the kind.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 
-	// Preconditions must hold, or nothing is deleted and the answer is 409.
+	// Preconditions must hold. Otherwise nothing is deleted and the response is 409.
 	Preconditions *Preconditions `json:"preconditions,omitempty"`
 
-	// OrphanDependents is the older form of propagationPolicy.
+	// OrphanDependents is the deprecated form of propagationPolicy.
 	OrphanDependents *bool `json:"orphanDependents,omitempty" schema:"deprecated"`
 
-	// PropagationPolicy says what happens to dependents: Orphan leaves them,
-	// Background deletes them afterwards, Foreground deletes them first.
+	// PropagationPolicy determines what happens to dependents: Orphan keeps them, Background deletes them after the
+	// object, Foreground deletes them before it.
 	PropagationPolicy *string `json:"propagationPolicy,omitempty"`
 
-	// DryRun with the value All goes through all stages and deletes nothing.
+	// DryRun with the value All runs all stages of the request but deletes nothing.
 	DryRun []string `json:"dryRun,omitempty" schema:"listType=atomic"`
 
-	// IgnoreStoreReadErrorWithClusterBreakingPotential deletes an object that cannot be
-	// read, without regard to finalizers, owners and admission. It takes the verb
-	// unsafe-delete-ignore-read-errors. An object that can be read is not deleted: the
-	// answer is 409.
+	// IgnoreStoreReadErrorWithClusterBreakingPotential deletes an object that cannot be read, regardless of
+	// finalizers, owners and admission. It requires the verb unsafe-delete-ignore-read-errors. An object that can be
+	// read is not deleted, and the response is 409.
 	IgnoreStoreReadErrorWithClusterBreakingPotential *bool `json:"ignoreStoreReadErrorWithClusterBreakingPotential,omitempty"`
 }
 
-// Preconditions must hold for an operation to be carried out.
+// Preconditions must hold for an operation to succeed.
 type Preconditions struct {
 	// UID that the object must have.
 	UID *string `json:"uid,omitempty"`
@@ -112,23 +110,22 @@ type Preconditions struct {
 	ResourceVersion *string `json:"resourceVersion,omitempty"`
 }
 
-// WatchEvent is one change of a watched object.
+// WatchEvent is a change of a watched object.
 type WatchEvent struct {
 	// Type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
 	Type string `json:"type" schema:"required"`
 
-	// Object is the object as it is after the change, as it was before its
-	// deletion, or a Status.
+	// Object is the object after the change, the object before its deletion, or a Status.
 	Object Raw `json:"object" schema:"required"`
 }
 
 // Raw is any object.
 type Raw struct{}
 
-// APIForm tells package schema how the value is written.
+// APIForm returns the encoding of the value for package schema.
 func (Raw) APIForm() string { return "raw" }
 
-// Patch describes changes of an object; its form depends on the media type.
+// Patch describes changes of an object. Its format depends on the media type.
 type Patch struct{}
 
 // APIResourceList lists the resource types of a group version.
@@ -138,39 +135,39 @@ type APIResourceList struct {
 	// GroupVersion that the resource types belong to.
 	GroupVersion string `json:"groupVersion" schema:"required"`
 
-	// Resources are the resource types and their sub-resources.
+	// Resources are the resource types and their subresources.
 	Resources []APIResource `json:"resources" schema:"required,listType=atomic"`
 }
 
-// APIResource describes a resource type or a sub-resource.
+// APIResource describes a resource type or a subresource.
 type APIResource struct {
-	// Name is the plural name of the type, as it stands in paths.
+	// Name is the plural name of the type, as in paths.
 	Name string `json:"name" schema:"required"`
 
 	// SingularName is the name of one object.
 	SingularName string `json:"singularName" schema:"required"`
 
-	// Namespaced reports whether the objects live in namespaces.
+	// Namespaced reports whether the objects belong to namespaces.
 	Namespaced bool `json:"namespaced" schema:"required"`
 
-	// Group of the kind, if it is not that of the list.
+	// Group of the kind, if it differs from the group of the list.
 	Group string `json:"group,omitempty"`
 
-	// Version of the kind, if it is not that of the list.
+	// Version of the kind, if it differs from the version of the list.
 	Version string `json:"version,omitempty"`
 
 	// Kind of the objects.
 	Kind string `json:"kind" schema:"required"`
 
-	// Verbs are what can be done with the objects.
+	// Verbs are the verbs that the type supports.
 	Verbs []string `json:"verbs" schema:"required"`
 
-	// ShortNames are shorter words for the type.
+	// ShortNames are short names of the type.
 	ShortNames []string `json:"shortNames,omitempty" schema:"listType=atomic"`
 
-	// Categories are groups of types that clients ask for together, such as all.
+	// Categories are the groups of types that the type belongs to, such as all.
 	Categories []string `json:"categories,omitempty" schema:"listType=atomic"`
 
-	// StorageVersionHash changes with the version that objects are stored in.
+	// StorageVersionHash is a hash of the version in which objects are stored.
 	StorageVersionHash string `json:"storageVersionHash,omitempty"`
 }

@@ -6,11 +6,10 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-var pathRest = parameter{"path", "path", "string", "The path of the request that is handed on."}
+var pathRest = parameter{"path", "path", "string", "The path of the request that is forwarded."}
 
-// connection adds the paths of a sub-resource that connects. What its options say is
-// said by parameters.
-func (b *builder) connection(at place, sub *resource.Subresource) {
+// connection adds the paths of a connecting subresource. Its options are described as query parameters.
+func (b *builder) connection(at endpoint, sub *resource.Subresource) {
 	var options []parameter
 	for _, f := range sub.Body.Schema().Struct.Fields {
 		kind := map[schema.Type]string{schema.Boolean: "boolean", schema.Integer: "integer"}[f.Schema.Type]
@@ -40,7 +39,7 @@ func (b *builder) connection(at place, sub *resource.Subresource) {
 	}
 }
 
-func (b *builder) connectPath(at place, sub *resource.Subresource) {
+func (b *builder) connectPath(at endpoint, sub *resource.Subresource) {
 	methods := map[string]string{"get": "Get", "post": "Post"}
 	if sub.Connect.Style == registry.Proxies {
 		methods = map[string]string{"get": "Get", "post": "Post", "put": "Put", "patch": "Patch", "delete": "Delete", "head": "Head", "options": "Options"}
@@ -49,7 +48,7 @@ func (b *builder) connectPath(at place, sub *resource.Subresource) {
 	for method, word := range methods {
 		op := operation{method: "get", action: "connect", doc: "connect " + method + " requests to " + sub.Name + " of " + article(at.Kind),
 			kind: sub.WireKind(at.Version), codes: []int{200}, id: "connect" + b.idPart(at.Version.GroupVersion()) + word + at.id, answer: plainText, gives: []string{"*/*"}}
-		item[method] = b.render(op, at.tag) // as a get: no body is described
+		item[method] = b.render(op, at.tag) // rendered as a get, so that no body is described
 	}
 	b.path(at, item)
 }

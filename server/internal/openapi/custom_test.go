@@ -13,29 +13,29 @@ import (
 	"orch.io/controlplane/registry/builtin"
 )
 
-// customKind makes a kind of a group example.com whose spec has the properties.
+// customKind returns a custom kind of the group example.com whose spec has the given properties.
 func customKind(more, properties string) *registry.Kind {
 	return registry.FromCRD([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
 		"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"things","kind":"Thing"},"versions":[{"name":"v1","served":true,"storage":true,` + more + `
 		"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{` + properties + `}}}}}}]}}`))
 }
 
-// both returns the definitions of a catalog in version 2 and in one group of version 3.
-func both(t *testing.T, s *resource.State, gv meta.GroupVersion) (second, third any) {
+// bothVersions returns the definitions of a catalog in version 2 and those of a group version in version 3.
+func bothVersions(t *testing.T, s *resource.State, gv meta.GroupVersion) (second, third any) {
 	t.Helper()
-	return at(parse(t, V2(s.Types(), info(s))), "definitions"), at(parse(t, V3(gv, served(s.Types())[gv], info(s))), "components", "schemas")
+	return at(parse(t, V2(s.Types(), info(s))), "definitions"), at(parse(t, V3(gv, servedVersions(s.Types())[gv], info(s))), "components", "schemas")
 }
 
 var things = meta.GroupVersion{Group: "example.com", Version: "v1"}
 
-// TestConditionsAreWhole: what is required of fields that are described elsewhere is said,
-// else every value fits each branch.
-func TestConditionsAreWhole(t *testing.T) {
+// TestConditionsKeepRequiredFields: required fields of a condition are published even if the condition does not
+// describe them. Otherwise every value would match each branch.
+func TestConditionsKeepRequiredFields(t *testing.T) {
 	t.Parallel()
 	s := catalog(t, customKind("", `"one":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},
 		"oneOf":[{"required":["a"]},{"required":["b"]}],"not":{"required":["a","b"]},"anyOf":[{"properties":{"a":{"minLength":2}}}]},
 		"port":{"x-kubernetes-int-or-string":true}`))
-	_, third := both(t, s, things)
+	_, third := bothVersions(t, s, things)
 	fields := at(third, "com.example.v1.Thing", "properties", "spec", "properties")
 	assert.Equal(t, []any{map[string]any{"required": []any{"a"}}, map[string]any{"required": []any{"b"}}}, at(fields, "one", "oneOf"))
 	assert.Equal(t, map[string]any{"required": []any{"a", "b"}}, at(fields, "one", "not"))
@@ -44,13 +44,13 @@ func TestConditionsAreWhole(t *testing.T) {
 	assert.Equal(t, []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}, at(fields, "port", "anyOf"))
 }
 
-// TestWholeObjectsInFields: a field that holds an object is explained as one, and version
-// 2 allows it what is not known.
-func TestWholeObjectsInFields(t *testing.T) {
+// TestEmbeddedObjectsAreDescribed: an embedded object has the fields of every object. Version 2 allows unknown fields
+// in it.
+func TestEmbeddedObjectsAreDescribed(t *testing.T) {
 	t.Parallel()
 	s := catalog(t, customKind("", `"open":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},
 		"known":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"kind":{"type":"string"},"more":{"type":"string"}},"required":["more","kind"]}`))
-	second, third := both(t, s, things)
+	second, third := bothVersions(t, s, things)
 	path := []string{"com.example.v1.Thing", "properties", "spec", "properties"}
 	for _, field := range []string{"open", "known"} {
 		def := at(at(third, path...), field)
@@ -63,15 +63,15 @@ func TestWholeObjectsInFields(t *testing.T) {
 	assert.Nil(t, at(at(second, path...), "open", "required"))
 }
 
-// TestVersion2KnowsNoNull: a field that may be null need not be there for clients that
-// leave it out then. What it is by default they are told.
-func TestVersion2KnowsNoNull(t *testing.T) {
+// TestNullableFieldsAreNotRequiredInVersion2: a nullable field is not required in version 2, whose clients omit a
+// null. Its default is published.
+func TestNullableFieldsAreNotRequiredInVersion2(t *testing.T) {
 	t.Parallel()
 	s := catalog(t, customKind("", `"in":{"type":"object","required":["a","b"],"properties":{"a":{"type":"string","nullable":true},"b":{"type":"string"}}},
 		"none":{"type":"object","required":["a"],"properties":{"a":{"type":"string","nullable":true}}},
 		"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["protocol"],
 		"items":{"type":"object","properties":{"protocol":{"type":"string","default":"TCP"}}}}`))
-	second, third := both(t, s, things)
+	second, third := bothVersions(t, s, things)
 	path := []string{"com.example.v1.Thing", "properties", "spec", "properties"}
 	assert.Equal(t, []any{"b"}, at(at(second, path...), "in", "required"))
 	assert.Equal(t, []any{"a", "b"}, at(at(third, path...), "in", "required"))
@@ -81,13 +81,13 @@ func TestVersion2KnowsNoNull(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleReadIsPublished: examples and further documentation, also of values that may be
-// null, whose enum and pattern hold but for the null.
-func TestWhatPeopleReadIsPublished(t *testing.T) {
+// TestExamplesAndExternalDocsArePublished: examples, external documentation, enum and pattern are published, also for
+// nullable values.
+func TestExamplesAndExternalDocsArePublished(t *testing.T) {
 	t.Parallel()
 	s := catalog(t, customKind("", `"color":{"type":"string","nullable":true,"enum":["red"],"pattern":"^r","format":"word",
 		"example":{"any":["value"]},"externalDocs":{"url":"https://example.com/colors","description":"All colors"}}`))
-	second, third := both(t, s, things)
+	second, third := bothVersions(t, s, things)
 	for _, definitions := range []any{second, third} {
 		color := at(definitions, "com.example.v1.Thing", "properties", "spec", "properties", "color")
 		assert.Equal(t, map[string]any{"any": []any{"value"}}, at(color, "example"))
@@ -99,7 +99,7 @@ func TestWhatPeopleReadIsPublished(t *testing.T) {
 func TestSelectableFieldsArePublished(t *testing.T) {
 	t.Parallel()
 	s := catalog(t, customKind(`"selectableFields":[{"jsonPath":".spec.color"}],`, `"color":{"type":"string"}`))
-	second, third := both(t, s, things)
+	second, third := bothVersions(t, s, things)
 	for _, definitions := range []any{second, third} {
 		for _, kind := range []string{"Thing", "ThingList"} {
 			assert.Equal(t, []any{map[string]any{"fieldPath": "spec.color"}}, at(definitions, "com.example.v1."+kind, "x-kubernetes-selectable-fields"))
@@ -107,10 +107,11 @@ func TestSelectableFieldsArePublished(t *testing.T) {
 	}
 }
 
-// TestObjectOrElseHasNoType: parsers by type would take an object alone.
-func TestObjectOrElseHasNoType(t *testing.T) {
+// TestValueOfSeveralTypesHasNoType: a value that may be an object or something else has no type, because clients
+// would accept only objects.
+func TestValueOfSeveralTypesHasNoType(t *testing.T) {
 	t.Parallel()
-	second, third := both(t, catalog(t, builtin.Kinds()...), meta.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"})
+	second, third := bothVersions(t, catalog(t, builtin.Kinds()...), meta.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"})
 	count := 0
 	for _, definitions := range []any{second, third} {
 		for name := range definitions.(map[string]any) {

@@ -16,8 +16,7 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// Document is one document, encoded and compressed. It never changes and is safe for
-// concurrent use.
+// Document is an encoded and compressed document. It is immutable and safe for concurrent use.
 type Document struct {
 	json     Text
 	hash     string
@@ -27,14 +26,13 @@ type Document struct {
 // JSON returns the document as JSON.
 func (d *Document) JSON() Text { return d.json }
 
-// Hash returns a word that is the same for the same document, on every server.
+// Hash returns a hash of the document. It is the same on every server.
 func (d *Document) Hash() string { return d.hash }
 
-// Protobuf returns the document as a gnostic Document message, made on the
-// first call.
+// Protobuf returns the document as a gnostic Document message. The first call makes the message.
 func (d *Document) Protobuf() Text { return d.protobuf() }
 
-// Text is a text that is kept compressed: documents say the same over and over.
+// Text is a compressed text. Documents are kept compressed because they are very repetitive.
 type Text struct {
 	gzip []byte
 	size int
@@ -43,10 +41,10 @@ type Text struct {
 // Size returns the length of the text in bytes.
 func (t Text) Size() int { return t.size }
 
-// Gzip returns the text as it is kept. The caller must not change it.
+// Gzip returns the compressed text. The caller must not modify it.
 func (t Text) Gzip() []byte { return t.gzip }
 
-// WriteTo writes the text. It implements io.WriterTo.
+// WriteTo implements io.WriterTo. It writes the uncompressed text.
 func (t Text) WriteTo(w io.Writer) (int64, error) {
 	r, err := gzip.NewReader(bytes.NewReader(t.gzip))
 	if err != nil {
@@ -55,73 +53,75 @@ func (t Text) WriteTo(w io.Writer) (int64, error) {
 	return r.WriteTo(w)
 }
 
-// Bytes returns the text, the caller's own.
+// Bytes returns the uncompressed text in a new slice.
 func (t Text) Bytes() []byte {
 	b := bytes.NewBuffer(make([]byte, 0, t.size))
 	if _, err := t.WriteTo(b); err != nil {
-		return nil // it is our own encoding, in memory
+		return nil // cannot happen: newDocument encoded it
 	}
 	return b.Bytes()
 }
 
-// members are a part of a document whose values are encoded one by one. One that is a
-// func() map[string]any is made for that alone.
+// members is a JSON object whose values are encoded separately. A value of type func() map[string]any is called when
+// it is encoded, so that only one such value is in memory at a time.
 type members map[string]any
 
-func newDocument(root members, form messages, made *press) *Document {
-	if made == nil {
-		made = &press{}
+// newDocument encodes root as JSON. encodings are the protobuf messages of its version. m may be nil. If it is not,
+// the caller holds m.mu.
+func newDocument(root members, encodings messages, m *maker) *Document {
+	if m == nil {
+		m = &maker{}
 	}
-	w := newWriter(made)
+	w := newWriter(m)
 	w.value(root)
 	w.buf = append(w.buf, '\n')
-	text := w.end(made)
+	text := w.end(m)
 	return &Document{json: text, hash: hex.EncodeToString(w.sum.Sum(nil)), protobuf: sync.OnceValue(func() Text {
-		made.mu.Lock()
-		defer made.mu.Unlock()
-		w := newWriter(made)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		w := newWriter(m)
 		r, err := gzip.NewReader(bytes.NewReader(text.gzip))
 		if err != nil {
-			return Text{} // it is our own encoding, in memory
+			return Text{} // cannot happen: the text was encoded above
 		}
-		w.buf = form.document(r)
-		return w.end(made)
+		w.buf = encodings.document(r)
+		return w.end(m)
 	})}
 }
 
-// writer writes a Text.
+// writer encodes and compresses a Text, and computes its hash.
 type writer struct {
-	buf  []byte // what is to be compressed next
-	text []byte // of one value
+	buf  []byte // not compressed yet
+	text []byte // buffer for the encoding of a value
 	out  bytes.Buffer
 	zip  *gzip.Writer
 	sum  hash.Hash
 	size int
 }
 
-func newWriter(p *press) *writer {
+func newWriter(p *maker) *writer {
 	w := &writer{sum: sha256.New()}
 	w.zip, _ = p.zippers.Get().(*gzip.Writer)
 	if w.zip == nil {
-		w.zip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is one of its own
+		w.zip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 	}
 	w.zip.Reset(&w.out)
 	return w
 }
 
-func (w *writer) end(p *press) Text {
+func (w *writer) end(p *maker) Text {
 	w.flush()
-	_ = w.zip.Close() // memory takes all
+	_ = w.zip.Close() // cannot fail: writes to memory
 	w.zip.Reset(nil)
 	p.zippers.Put(w.zip)
 	return Text{bytes.Clone(w.out.Bytes()), w.size}
 }
 
-// flushAt is how much is encoded before it is compressed, in bytes.
+// flushAt is the number of encoded bytes after which they are compressed.
 const flushAt = 64 << 10
 
 func (w *writer) flush() {
-	_, _ = w.zip.Write(w.buf) // memory takes all
+	_, _ = w.zip.Write(w.buf) // cannot fail: writes to memory
 	w.sum.Write(w.buf)
 	w.size += len(w.buf)
 	w.buf = w.buf[:0]
@@ -158,10 +158,10 @@ func (w *writer) members(m members) {
 	w.buf = append(w.buf, '}')
 }
 
-// escapeYAML escapes in JSON text what YAML does not allow in a string or
-// takes for the end of a line: clients read documents, and values in them, as YAML.
+// escapeYAML escapes the characters in JSON text that YAML does not allow in a string, or treats as a line break,
+// because clients read documents, and values in them, as YAML. The result may be text itself.
 func escapeYAML(text []byte) []byte {
-	var out []byte // text up to done, escaped
+	var out []byte // the escaped text up to done
 	done := 0
 	for i := 0; i < len(text); {
 		if text[i] < 0x7f {
@@ -185,7 +185,7 @@ func escapeYAML(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// needsEscape reports whether a character in a string of JSON is none in one of YAML.
+// needsEscape reports whether a character is allowed in a JSON string but not in a YAML string.
 func needsEscape(r rune) bool {
 	switch r {
 	case '\u2028', '\u2029', '\ufeff', '\ufffe', '\uffff':

@@ -14,28 +14,27 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// Others are other servers' documents, of versions that are part of this server. They
-// never change.
+// Others holds the documents of other servers, for the group versions that this server proxies. It is immutable.
 type Others struct {
-	Index map[string]string              // where those of version 3 are, by their path in the index
-	V2    []*Foreign                     // what is part of the document of version 2
-	V3    map[meta.GroupVersion]*Foreign // those of which documents of version 3 are made here
+	Index map[string]string              // URLs of their documents of version 3, by path in the index
+	V2    []*Foreign                     // parts to merge into the document of version 2
+	V3    map[meta.GroupVersion]*Foreign // parts from which this server makes documents of version 3
 }
 
-// Equal reports whether documents are the same with the one as with the other.
+// Equal reports whether documents made with o and p are the same.
 func (o *Others) Equal(p *Others) bool {
 	return maps.Equal(o.Index, p.Index) && slices.Equal(o.V2, p.V2) && maps.Equal(o.V3, p.V3)
 }
 
-// Foreign is the part of another server's document of version 2 that is about one version
-// of a group: its paths, and the definitions that they refer to.
+// Foreign is the part of another server's document of version 2 for one group version: its paths, and the definitions
+// that they refer to. It is immutable.
 type Foreign struct {
 	text   Text
-	bodies int // bytes of the bodies in version 3
+	bodies int // size of the request and response bodies in version 3, in bytes
 }
 
-// Size returns how long the part is as JSON, in the longer of both versions, in bytes. Of none
-// it is zero.
+// Size returns the size of the part as JSON, in version 2 or version 3, whichever is larger, in bytes. The size of
+// nil is 0.
 func (f *Foreign) Size() int {
 	if f == nil {
 		return 0
@@ -43,18 +42,17 @@ func (f *Foreign) Size() int {
 	return max(f.text.Size(), f.bodies)
 }
 
-// Equal reports whether two parts say the same.
+// Equal reports whether two parts have the same content.
 func (f *Foreign) Equal(g *Foreign) bool {
 	return f == g || f != nil && g != nil && slices.Equal(f.text.gzip, g.text.gzip)
 }
 
-// Bounds of what another server sends. No more than one of its paths or definitions is a
-// tree at a time.
+// Limits for the document of another server. Only one of its paths or definitions is decoded at a time.
 const (
 	foreignDepth   = 200
-	foreignEntries = 10_000  // paths, definitions and parameters, of each
-	foreignValues  = 50_000  // of one of them
-	foreignPart    = 8 << 20 // bytes of the part about one version
+	foreignEntries = 10_000  // limit for each of paths, definitions and parameters
+	foreignValues  = 50_000  // limit for a single path, definition or parameter
+	foreignPart    = 8 << 20 // limit for the part of a group version, in bytes
 )
 
 const (
@@ -62,23 +60,23 @@ const (
 	parameterRef  = "#/parameters/"
 )
 
-// ForeignDocument is another server's document of version 2, as text.
+// ForeignDocument is another server's document of version 2. Its members are not decoded.
 type ForeignDocument struct{ paths, definitions, parameters map[string][]byte }
 
-// OpenForeign finds the parts of a document, whose text it holds on to.
+// OpenForeign finds the members of a document. The result shares text.
 func OpenForeign(text []byte) (*ForeignDocument, error) {
 	if !codec.IsObject(text, foreignDepth) {
-		return nil, errors.New("it is no JSON object, or too deep")
+		return nil, errors.New("not a JSON object, or nested too deeply")
 	}
 	if codec.ScalarText(codec.FindField(text, "swagger")) != "2.0" {
-		return nil, errors.New("it is no OpenAPI document of version 2")
+		return nil, errors.New("not an OpenAPI document of version 2")
 	}
 	d := &ForeignDocument{}
 	for name, to := range map[string]*map[string][]byte{"paths": &d.paths, "definitions": &d.definitions, "parameters": &d.parameters} {
 		*to = map[string][]byte{}
 		for key, value := range codec.Fields(codec.FindField(text, name)) {
 			if len(*to) == foreignEntries {
-				return nil, fmt.Errorf("it has more than %d %s", foreignEntries, name)
+				return nil, fmt.Errorf("more than %d %s", foreignEntries, name)
 			}
 			(*to)[string(key)] = value
 		}
@@ -86,11 +84,11 @@ func OpenForeign(text []byte) (*ForeignDocument, error) {
 	return d, nil
 }
 
-// Part returns what the document says of a version, nil if that is nothing. What version 2
-// does not know is left out. What clients cannot read is an error, since they could not read
-// the whole of which it would be a part.
+// Part returns the part of the document for a group version, or nil if the document has no path of it. Members that
+// version 2 does not define are dropped. It returns an error if clients could not read the part, because they could
+// then not read the whole document into which the part is merged.
 func (d *ForeignDocument) Part(gv meta.GroupVersion, p names.Profile) (*Foreign, error) {
-	r := reader{document: d, version: gv, kinds: p.Extension("group-version-kind"), definitions: members{}, form: v2Messages()}
+	r := partReader{document: d, version: gv, kinds: p.Extension("group-version-kind"), definitions: members{}, encodings: v2Messages()}
 	paths, below := members{}, basePath(gv)+"/"
 	for path, text := range d.paths {
 		if strings.HasPrefix(path+"/", below) {
@@ -104,53 +102,53 @@ func (d *ForeignDocument) Part(gv meta.GroupVersion, p names.Profile) (*Foreign,
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	for len(r.wanted) > 0 {
-		name := r.wanted[len(r.wanted)-1]
-		r.wanted = r.wanted[:len(r.wanted)-1]
+	for len(r.pending) > 0 {
+		name := r.pending[len(r.pending)-1]
+		r.pending = r.pending[:len(r.pending)-1]
 		def, err := r.definition(d.definitions[name])
 		if err != nil {
 			return nil, fmt.Errorf("definition %q: %w", name, err)
 		}
 		r.definitions[name] = def
 	}
-	made := &press{}
-	w := newWriter(made)
+	m := &maker{}
+	w := newWriter(m)
 	w.value(members{"paths": paths, "definitions": r.definitions})
-	return &Foreign{w.end(made), r.bodies}, nil
+	return &Foreign{w.end(m), r.bodies}, nil
 }
 
-// reader makes the part that is about a version.
-type reader struct {
+// partReader makes the part of a document for a group version.
+type partReader struct {
 	document    *ForeignDocument
 	version     meta.GroupVersion
-	kinds       string // the extension that names them
-	form        messages
-	definitions members  // that are referred to
-	wanted      []string // those of them that are not made yet
-	size        int      // of what was made
-	bodies      int      // of the paths that were made, as they will be in version 3
+	kinds       string // name of the extension with the kinds of a definition
+	encodings   messages
+	definitions members  // definitions that are referred to
+	pending     []string // definitions that are not made yet
+	size        int      // of the paths and definitions made so far, in bytes
+	bodies      int      // size of the bodies of these paths in version 3, in bytes
 }
 
-// decode makes a tree of a part of the document.
-func (r *reader) decode(text []byte) (map[string]any, error) {
+// decode decodes a member of the document.
+func (r *partReader) decode(text []byte) (map[string]any, error) {
 	if codec.CountValues(text) > foreignValues {
-		return nil, fmt.Errorf("it has more than %d values", foreignValues)
+		return nil, fmt.Errorf("more than %d values", foreignValues)
 	}
 	tree, _, err := codec.DecodeJSON(text, codec.Limits{Depth: foreignDepth})
 	return tree, err
 }
 
-// encode makes a text of a tree.
-func (r *reader) encode(tree map[string]any) (meta.RawJSON, error) {
+// encode encodes a path or definition, and counts its size.
+func (r *partReader) encode(tree map[string]any) (meta.RawJSON, error) {
 	text := codec.EncodeValue(nil, tree)
 	if r.size += len(text); r.size > foreignPart {
-		return "", fmt.Errorf("what belongs to the version is longer than %d bytes", foreignPart)
+		return "", fmt.Errorf("the paths and definitions of the version exceed %d bytes", foreignPart)
 	}
 	return meta.RawJSON(text), nil
 }
 
-// path returns a path of the document, with the shared parameters in their places.
-func (r *reader) path(text []byte) (meta.RawJSON, error) {
+// path returns a path of the document, with references to shared parameters replaced by the parameters.
+func (r *partReader) path(text []byte) (meta.RawJSON, error) {
 	tree, err := r.decode(text)
 	if err != nil {
 		return "", err
@@ -165,33 +163,34 @@ func (r *reader) path(text []byte) (meta.RawJSON, error) {
 			}
 		}
 	}
-	if err := r.fit("PathItem", tree); err != nil {
+	if err := r.sanitize("PathItem", tree); err != nil {
 		return "", err
 	}
-	bodies := spread(tree)
+	bodies := bodySize(tree)
 	if bodies > maxPath {
-		return "", errors.New("what its media types stand for is too long")
+		return "", errors.New("the bodies are too long when repeated for each media type")
 	}
 	if r.bodies += bodies; r.bodies > foreignPart {
-		return "", fmt.Errorf("what the media types of all paths stand for is longer than %d bytes", foreignPart)
+		return "", fmt.Errorf("the bodies of all paths, repeated for each media type, exceed %d bytes", foreignPart)
 	}
 	return r.encode(tree)
 }
 
-// maxPath bounds a path with the shared parameters in it, and what it says in version 3 of
-// each media type, in bytes of their JSON: who names something long often makes much of little.
+// maxPath bounds the size of a path with its shared parameters, and the size of its bodies in version 3, in bytes of
+// JSON. A short document could otherwise expand to a very long document, because version 3 repeats a body for each
+// media type, and each reference repeats a parameter.
 const maxPath = 1 << 20
 
-// parameter returns a parameter, or the shared one that it refers to. size is how long the
-// path is so far.
-func (r *reader) parameter(p any, size *int) (any, error) {
-	if name, shared := refOf(p, parameterRef); shared {
+// parameter returns a parameter, or the shared parameter that it refers to. It adds the size of the latter to size,
+// the size of the path.
+func (r *partReader) parameter(p any, size *int) (any, error) {
+	if name, shared := refName(p, parameterRef); shared {
 		text, ok := r.document.parameters[name]
 		if !ok {
-			return nil, fmt.Errorf("there is no parameter %q", name)
+			return nil, fmt.Errorf("unknown parameter %q", name)
 		}
 		if *size += len(text); *size > maxPath {
-			return nil, errors.New("its parameters are too long")
+			return nil, errors.New("the parameters are too long")
 		}
 		var err error
 		if p, err = r.decode(text); err != nil {
@@ -199,7 +198,7 @@ func (r *reader) parameter(p any, size *int) (any, error) {
 		}
 	}
 	if o := meta.NewObject(treeOf(p)); o.String("name") == "" || o.String("in") == "" {
-		return nil, errors.New("it has a parameter without a name or a place")
+		return nil, errors.New("a parameter has no name or no location")
 	}
 	return p, nil
 }
@@ -210,20 +209,20 @@ func treeOf(v any) map[string]any {
 }
 
 // definition returns a definition of the document.
-func (r *reader) definition(text []byte) (meta.RawJSON, error) {
+func (r *partReader) definition(text []byte) (meta.RawJSON, error) {
 	def, err := r.decode(text)
 	if err != nil {
 		return "", err
 	}
-	if err := r.fit("Schema", def); err != nil {
+	if err := r.sanitize("Schema", def); err != nil {
 		return "", err
 	}
 	keepKinds(def, r.kinds, r.version)
 	return r.encode(def)
 }
 
-// keepKinds leaves out of what a definition says that it describes all kinds but those of a
-// version: clients find the definitions of kinds by that.
+// keepKinds removes the kinds of other group versions from a definition, because clients find the definition of a
+// kind by this extension.
 func keepKinds(def map[string]any, key string, gv meta.GroupVersion) {
 	kinds, _ := def[key].([]any)
 	kinds = slices.DeleteFunc(kinds, func(e any) bool {
@@ -235,11 +234,11 @@ func keepKinds(def map[string]any, key string, gv meta.GroupVersion) {
 	}
 }
 
-// schema checks that clients can read a schema, of which the members are those of one. They
-// read no document with one that they cannot.
-func (r *reader) schema(s map[string]any) error {
+// schema checks that clients can read a schema whose members are already sanitized. Clients reject a whole document
+// if they cannot read one of its schemas.
+func (r *partReader) schema(s map[string]any) error {
 	if ref, is := s["$ref"].(string); is {
-		return r.take(ref)
+		return r.require(ref)
 	}
 	switch s["type"] {
 	case nil, "object", "string", "number", "integer", "boolean":
@@ -253,26 +252,26 @@ func (r *reader) schema(s map[string]any) error {
 	return nil
 }
 
-// take wants the definition that a schema refers to.
-func (r *reader) take(ref string) error {
+// require adds the definition that a schema refers to.
+func (r *partReader) require(ref string) error {
 	name, ok := strings.CutPrefix(ref, definitionRef)
 	if !ok || r.document.definitions[name] == nil {
-		return fmt.Errorf("there is no definition %q", ref)
+		return fmt.Errorf("unknown definition %q", ref)
 	}
-	if _, taken := r.definitions[name]; !taken {
+	if _, added := r.definitions[name]; !added {
 		r.definitions[name] = nil
-		r.wanted = append(r.wanted, name)
+		r.pending = append(r.pending, name)
 	}
 	return nil
 }
 
-// refOf returns the rest of what a value refers to, if that begins with a prefix.
-func refOf(v any, prefix string) (string, bool) {
+// refName returns the rest of the reference in v, if the reference begins with prefix.
+func refName(v any, prefix string) (string, bool) {
 	ref, _ := treeOf(v)["$ref"].(string)
 	return strings.CutPrefix(ref, prefix)
 }
 
-// texts returns the members of a part, as text.
+// texts returns the paths and definitions of a part as JSON.
 func (f *Foreign) texts() (paths, definitions map[string]meta.RawJSON) {
 	paths, definitions = map[string]meta.RawJSON{}, map[string]meta.RawJSON{}
 	text := f.text.Bytes()
@@ -284,46 +283,45 @@ func (f *Foreign) texts() (paths, definitions map[string]meta.RawJSON) {
 	return paths, definitions
 }
 
-// merge adds the part to the document that is made. A definition of a name that is taken
-// by another one gets a name of its own.
+// merge adds a part to the document. A definition is renamed if the document has a different definition of that name.
 func (b *builder) merge(f *Foreign) {
 	paths, definitions := f.texts()
 	renamed := map[string]string{}
 	for name, def := range definitions {
-		if _, taken := b.definitions[name]; taken && !b.same(name, def) {
-			renamed[name] = b.free(name, definitions)
+		if _, taken := b.definitions[name]; taken && !b.sameDefinition(name, def) {
+			renamed[name] = b.freeName(name, definitions)
 		}
 	}
 	for name, def := range definitions {
 		if _, taken := b.definitions[name]; !taken || renamed[name] != "" {
-			b.definitions[cmp.Or(renamed[name], name)] = redirected(def, renamed)
+			b.definitions[cmp.Or(renamed[name], name)] = withRenamedRefs(def, renamed)
 			continue
 		}
-		said := codec.FindField([]byte(def), b.names.Extension("group-version-kind"))
-		if kinds, _ := meta.RawJSON(said).Value().([]any); len(kinds) > 0 {
-			b.ofKinds(b.opened(name), kinds)
+		text := codec.FindField([]byte(def), b.names.Extension("group-version-kind"))
+		if kinds, _ := meta.RawJSON(text).Value().([]any); len(kinds) > 0 {
+			b.ofKinds(b.definitionTree(name), kinds)
 		}
 	}
 	for path, item := range paths {
-		b.paths[path] = redirected(item, renamed)
+		b.paths[path] = withRenamedRefs(item, renamed)
 	}
 }
 
-// opened returns a definition as a tree, which is then what the document has.
-func (b *builder) opened(name string) map[string]any {
+// definitionTree returns a definition in decoded form, and stores it in the document in this form.
+func (b *builder) definitionTree(name string) map[string]any {
 	if text, is := b.definitions[name].(meta.RawJSON); is {
 		b.definitions[name] = text.Value()
 	}
 	return b.tree(name)
 }
 
-// redirected returns a part of a document with the new names of definitions.
-func redirected(text meta.RawJSON, to map[string]string) meta.RawJSON {
+// withRenamedRefs returns a part of a document with the new names in references to definitions.
+func withRenamedRefs(text meta.RawJSON, to map[string]string) meta.RawJSON {
 	if len(to) == 0 {
 		return text
 	}
 	tree := text.Value()
-	redirect(tree, func(ref string) string {
+	rewriteRefs(tree, func(ref string) string {
 		if name, ok := strings.CutPrefix(ref, definitionRef); ok && to[name] != "" {
 			return definitionRef + to[name]
 		}
@@ -332,8 +330,8 @@ func redirected(text meta.RawJSON, to map[string]string) meta.RawJSON {
 	return meta.RawJSON(codec.EncodeValue(nil, tree))
 }
 
-// free returns a name that neither the document nor the part has.
-func (b *builder) free(name string, part map[string]meta.RawJSON) string {
+// freeName returns a name that neither the document nor the part has.
+func (b *builder) freeName(name string, part map[string]meta.RawJSON) string {
 	for i := 2; ; i++ {
 		next := name + "_v" + strconv.Itoa(i)
 		if _, is := part[next]; !is && b.definitions[next] == nil {
@@ -342,29 +340,29 @@ func (b *builder) free(name string, part map[string]meta.RawJSON) string {
 	}
 }
 
-// same reports whether a definition says what that of its name says here. Those that are
-// made late are of definitions, and no others.
-func (b *builder) same(name string, def meta.RawJSON) bool {
-	there, late := b.definitions[name], false
-	switch is := there.(type) {
+// sameDefinition reports whether def equals the document's definition of that name. A definition that is made when it
+// is encoded, as of a custom kind, equals no other.
+func (b *builder) sameDefinition(name string, def meta.RawJSON) bool {
+	present, late := b.definitions[name], false
+	switch is := present.(type) {
 	case map[string]any:
-		there = meta.RawJSON(codec.EncodeValue(nil, is)).Value()
+		present = meta.RawJSON(codec.EncodeValue(nil, is)).Value()
 	case meta.RawJSON:
 		if is == def {
 			return true
 		}
-		there = is.Value()
+		present = is.Value()
 	default:
 		late = true
 	}
-	one, other := treeOf(there), treeOf(def.Value())
-	key := b.names.Extension("group-version-kind") // each server has kinds of its own
-	delete(one, key)
+	own, other := treeOf(present), treeOf(def.Value())
+	key := b.names.Extension("group-version-kind") // ignore the kinds, which differ between servers
+	delete(own, key)
 	delete(other, key)
-	return !late && meta.Equal(one, other)
+	return !late && meta.Equal(own, other)
 }
 
-// ofKinds says that a definition is of kinds, beside those that it has already.
+// ofKinds adds kinds to the kinds that a definition describes.
 func (b *builder) ofKinds(def map[string]any, more []any) {
 	key := b.names.Extension("group-version-kind")
 	kinds, _ := def[key].([]any)
@@ -378,43 +376,43 @@ func (b *builder) ofKinds(def map[string]any, more []any) {
 	}
 }
 
-// redirect changes what the schemas of a tree refer to.
-func redirect(v any, to func(ref string) string) {
+// rewriteRefs replaces each reference in a tree by the result of to.
+func rewriteRefs(v any, to func(ref string) string) {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			redirect(e, to)
+			rewriteRefs(e, to)
 		}
 	case map[string]any:
 		if ref, is := v["$ref"].(string); is {
 			v["$ref"] = to(ref)
 		}
 		for _, e := range v {
-			redirect(e, to)
+			rewriteRefs(e, to)
 		}
 	}
 }
 
-// fit makes a value one of a message: it leaves out the keys that the message does not
-// know. An error says what is of another type, or refers to what is not there.
-func (r *reader) fit(name string, v any) error {
-	msg := r.form[name]
+// sanitize removes the members of v that the message with that name does not define. It returns an error for a member
+// of the wrong type, or a reference to something that does not exist.
+func (r *partReader) sanitize(name string, v any) error {
+	msg := r.encodings[name]
 	if msg.wrap != nil {
-		return r.fitMember(name, msg.wrap(v), v)
+		return r.sanitizeMember(name, msg.wrap(v), v)
 	}
 	tree, ok := v.(map[string]any)
 	if !ok {
-		return fmt.Errorf("%s is no object", name)
+		return fmt.Errorf("%s is not an object", name)
 	}
 	for key, value := range tree {
 		f, known := msg.members[key]
 		var err error
 		switch {
 		case known:
-			err = r.fitMember(key, f, value)
+			err = r.sanitizeMember(key, f, value)
 		case msg.extensions != 0 && strings.HasPrefix(key, "x-"):
 		case msg.entries != 0:
-			err = r.fit(msg.entry, value)
+			err = r.sanitize(msg.entry, value)
 		default:
 			delete(tree, key)
 		}
@@ -426,17 +424,17 @@ func (r *reader) fit(name string, v any) error {
 	case "Schema":
 		return r.schema(tree)
 	case "JsonReference":
-		return fmt.Errorf("there is nothing called %q", tree["$ref"])
+		return fmt.Errorf("unsupported reference %q", tree["$ref"])
 	}
 	return nil
 }
 
-// single is the form of an item of a list.
-var single = map[form]form{texts: text, yamls: yaml, many: one}
+// itemEncoding is the encoding of an item of a list.
+var itemEncoding = map[encoding]encoding{texts: text, yamls: yaml, submessages: submessage}
 
-func (r *reader) fitMember(name string, f member, v any) error {
+func (r *partReader) sanitizeMember(name string, f member, v any) error {
 	ok := false
-	switch f.form {
+	switch f.encoding {
 	case text:
 		_, ok = v.(string)
 	case boolean:
@@ -447,22 +445,22 @@ func (r *reader) fitMember(name string, f member, v any) error {
 		_, whole := v.(int64)
 		_, ok = v.(float64)
 		ok = ok || whole
-	case yaml, none:
+	case yaml, omitted:
 		ok = true
-	case one:
-		return r.fit(f.message, v)
+	case submessage:
+		return r.sanitize(f.message, v)
 	default:
 		var list []any
 		if list, ok = v.([]any); ok {
 			for _, e := range list {
-				if err := r.fitMember(name, member{f.number, single[f.form], f.message}, e); err != nil {
+				if err := r.sanitizeMember(name, member{f.number, itemEncoding[f.encoding], f.message}, e); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	if !ok {
-		return fmt.Errorf("%q is of another type", name)
+		return fmt.Errorf("%q has the wrong type", name)
 	}
 	return nil
 }

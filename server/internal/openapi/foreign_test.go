@@ -35,9 +35,9 @@ func part(text string) (*Foreign, error) {
 	return d.Part(other, names.Kubernetes)
 }
 
-// TestForeign: what another server says of a version, and that alone, becomes part of the
-// document; a definition whose name is taken gets another one, also where it is meant.
-func TestForeign(t *testing.T) {
+// TestForeignPartIsMerged: the part of another server's document for a group version becomes part of the document. A
+// definition whose name is taken is renamed, and so are the references to it.
+func TestForeignPartIsMerged(t *testing.T) {
 	f, err := part(foreignLamps)
 	require.NoError(t, err)
 	again, err := part(foreignLamps)
@@ -62,15 +62,15 @@ func TestForeign(t *testing.T) {
 	assert.NotZero(t, doc.Protobuf().Size())
 }
 
-// lamps is a document whose paths refer to a definition A, and what else there is of them.
+// lamps returns a document whose paths refer to a definition A, with more members.
 func lamps(definitions, more string) string {
 	return `{"swagger":"2.0","paths":{"/apis/other.com/v1/lamps":{"get":{` + more + `"responses":{"200":{"description":"OK","schema":{"$ref":"#/definitions/A"}}}}}},
 		"definitions":{` + definitions + `}}`
 }
 
-// TestUnreadable: what clients fail on as a whole is no part of the document, and what they
-// pass over is.
-func TestUnreadable(t *testing.T) {
+// TestUnreadableForeignPartIsRejected: a part that clients could not read is an error. Members that clients ignore
+// are dropped.
+func TestUnreadableForeignPartIsRejected(t *testing.T) {
 	for name, text := range map[string]string{
 		"outside":           lamps(`"A":{"$ref":"#/parameters/x"}`, ""),
 		"elsewhere":         lamps(`"A":{"properties":{"a":{"$ref":"http://example.com/a.json"}}}`, ""),
@@ -118,9 +118,9 @@ func manyDefinitions(n int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// TestForeignCosts: of a document of 8 MB, however it is made, what is not used takes no
-// memory, and what is used takes little at a time.
-func TestForeignCosts(t *testing.T) {
+// TestForeignMemoryIsBounded: unused members of a large document take no memory, and used members are decoded one at
+// a time.
+func TestForeignMemoryIsBounded(t *testing.T) {
 	const size = 8 << 20
 	fill := func(one string) string { return strings.TrimSuffix(strings.Repeat(one+",", size/(len(one)+1)), ",") }
 	var used strings.Builder // definitions that all refer to the next
@@ -155,13 +155,12 @@ func TestForeignCosts(t *testing.T) {
 		others := &Others{V2: []*Foreign{f, f, f}}
 		made := allocated(func() { V2(nil, Info{Title: "t", Version: "v", Names: names.Kubernetes, Others: others}) })
 		t.Logf("%s: a document with three of them, %d MB", name, made)
-		assert.LessOrEqual(t, made, 160, "no more than texts")
+		assert.LessOrEqual(t, made, 160, "texts must not be decoded")
 	}
 }
 
-// TestForeignV3: a server that has no documents of version 3 has one made of what it says in
-// version 2.
-func TestForeignV3(t *testing.T) {
+// TestV3IsMadeFromForeignV2: a document of version 3 is made for a server that has only version 2.
+func TestV3IsMadeFromForeignV2(t *testing.T) {
 	f, err := part(`{"swagger":"2.0","paths":{"/apis/other.com/v1/lamps":{
 		"parameters":[{"name":"pretty","in":"query","type":"string","uniqueItems":true}],
 		"post":{"operationId":"create","consumes":["application/json"],"produces":["application/json","application/yaml"],"x-kubernetes-action":"post",
@@ -192,9 +191,9 @@ func TestForeignV3(t *testing.T) {
 	assert.Nil(t, c.V3(state, other, Info{Names: names.Kubernetes, Others: &Others{}}))
 }
 
-// TestForeignSpreads: what a document of version 3 says of each media type is not made much
-// of by who names many, or few of much.
-func TestForeignSpreads(t *testing.T) {
+// TestForeignBodiesOfPathAreBounded: a short document cannot expand to a long one by repeating a body for many media
+// types.
+func TestForeignBodiesOfPathAreBounded(t *testing.T) {
 	kinds := strings.TrimSuffix(strings.Repeat(`"application/json",`, 2000), ",")
 	schema := `{"type":"string","description":"` + strings.Repeat("x", 100_000) + `"}`
 	const path = `{"swagger":"2.0","paths":{"/apis/other.com/v1/lamps":{"post":{%s}}}}`
@@ -224,8 +223,8 @@ func TestForeignSpreads(t *testing.T) {
 	}
 }
 
-// TestForeignSpreadsInAll: what paths that each are short enough say is counted together.
-func TestForeignSpreadsInAll(t *testing.T) {
+// TestForeignBodiesOfAllPathsAreBounded: the bodies of all paths count together.
+func TestForeignBodiesOfAllPathsAreBounded(t *testing.T) {
 	many := func(paths int) string {
 		var kinds, b strings.Builder
 		for i := range 1000 {
@@ -238,10 +237,10 @@ func TestForeignSpreadsInAll(t *testing.T) {
 		return `{"swagger":"2.0","paths":{` + b.String()[1:] + `}}`
 	}
 	_, err := part(many(10))
-	require.ErrorContains(t, err, "longer than")
+	require.ErrorContains(t, err, "exceed")
 	f, err := part(many(5))
 	require.NoError(t, err)
 	made := foreignV3(f, Info{Title: "t", Version: "v", Names: names.Kubernetes}).JSON().Size()
 	assert.Greater(t, made, 4<<20)
-	assert.InEpsilon(t, made, f.Size(), 0.05, "others have no room for that")
+	assert.InEpsilon(t, made, f.Size(), 0.05, "the size must be the size of the document of version 3")
 }

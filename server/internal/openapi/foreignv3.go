@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// foreignV3 makes a document of version 3 of what another server says in version 2.
+// foreignV3 makes a document of version 3 from a part of another server's document of version 2.
 func foreignV3(f *Foreign, info Info) *Document {
 	texts, definitions := f.texts()
 	paths, schemas := members{}, members{}
@@ -22,10 +22,10 @@ func foreignV3(f *Foreign, info Info) *Document {
 		"info":       map[string]any{"title": info.Title, "version": info.Version},
 		"paths":      paths,
 		"components": members{"schemas": schemas},
-	}, v3Messages(), info.press)
+	}, v3Messages(), info.maker)
 }
 
-// methods are the members of a path that are operations.
+// methods are the members of a path item that are operations.
 var methods = []string{"get", "put", "post", "delete", "options", "head", "patch"}
 
 func pathV3(item map[string]any) map[string]any {
@@ -41,7 +41,7 @@ func pathV3(item map[string]any) map[string]any {
 	return out
 }
 
-// extensions returns the members of an object that stay what they are in any version.
+// extensions returns the extension members of an object, which are the same in both versions.
 func extensions(of map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, v := range of {
@@ -91,7 +91,7 @@ func operationV3(op map[string]any) map[string]any {
 	return out
 }
 
-// content is a body in each of the media types that an operation names.
+// content returns the content of a body for each media type in a member of an operation.
 func content(op map[string]any, kinds string, schema any) map[string]any {
 	list := meta.NewObject(op).Strings(kinds)
 	if len(list) == 0 {
@@ -104,9 +104,9 @@ func content(op map[string]any, kinds string, schema any) map[string]any {
 	return out
 }
 
-// spread returns how long the bodies of a path are in version 3, in bytes of their JSON, or
-// a little less: each is said of each media type.
-func spread(item map[string]any) (size int) {
+// bodySize returns a lower bound of the size of the bodies of a path in version 3, in bytes of JSON. Version 3
+// repeats a body for each media type.
+func bodySize(item map[string]any) (size int) {
 	for _, method := range methods {
 		op := treeOf(item[method])
 		length := func(kinds string) func(body any) int {
@@ -132,8 +132,8 @@ func spread(item map[string]any) (size int) {
 	return size
 }
 
-// parametersV3 tells the body of an operation, which has a place of its own in version 3,
-// from its parameters.
+// parametersV3 converts parameters to version 3. The body, which is not a parameter in version 3, is returned
+// separately.
 func parametersV3(v any) (list []any, body map[string]any) {
 	all, _ := v.([]any)
 	for _, e := range all {
@@ -143,7 +143,7 @@ func parametersV3(v any) (list []any, body map[string]any) {
 			body = p
 			continue
 		case "formData":
-			continue // no API of objects has forms
+			continue // object APIs have no forms
 		}
 		out, schema := extensions(p), map[string]any{}
 		for key, v := range p {
@@ -160,23 +160,24 @@ func parametersV3(v any) (list []any, body map[string]any) {
 	return list, body
 }
 
-// schemaV3 changes a schema into one of version 3, in which a reference stands alone.
+// schemaV3 converts a schema to version 3 in place, in which a reference has no other members beside it.
 func schemaV3(v any) any {
-	redirect(v, func(ref string) string {
+	rewriteRefs(v, func(ref string) string {
 		return strings.Replace(ref, definitionRef, "#/components/schemas/", 1)
 	})
-	return alone(v)
+	return wrapRefs(v)
 }
 
-func alone(v any) any {
+// wrapRefs moves each reference that has members beside it into an allOf.
+func wrapRefs(v any) any {
 	switch v := v.(type) {
 	case []any:
 		for i, e := range v {
-			v[i] = alone(e)
+			v[i] = wrapRefs(e)
 		}
 	case map[string]any:
 		for key, e := range v {
-			v[key] = alone(e)
+			v[key] = wrapRefs(e)
 		}
 		if ref, is := v["$ref"].(string); is && len(v) > 1 {
 			delete(v, "$ref")

@@ -17,9 +17,9 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-var update = flag.Bool("update", false, "writes the golden documents anew")
+var update = flag.Bool("update", false, "rewrite the golden documents")
 
-// definition uses everything that a schema of a custom kind can say.
+// definition uses everything that the schema of a custom kind supports.
 const definition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -80,11 +80,11 @@ func TestGolden(t *testing.T) {
 		}
 		want, err := os.ReadFile(path)
 		require.NoError(t, err)
-		assert.JSONEq(t, string(want), got.String(), "%s; go test -update writes it anew", name)
+		assert.JSONEq(t, string(want), got.String(), "%s; go test -update rewrites it", name)
 	}
 }
 
-// Names that are taken are told apart.
+// TestNamesAreUnique: definitions whose names collide get different names.
 func TestNamesAreUnique(t *testing.T) {
 	type Gadget struct { // another one of the same name
 		meta.TypeMeta   `json:",inline"`
@@ -110,8 +110,8 @@ func TestNamesAreUnique(t *testing.T) {
 
 type gadget2 = Gadget
 
-// Under the product's own names nothing of the other names shows.
-func TestOrchNames(t *testing.T) {
+// TestOrchDocumentHasNoKubernetesNames: documents with the product's own naming profile contain no Kubernetes names.
+func TestOrchDocumentHasNoKubernetesNames(t *testing.T) {
 	k, err := resource.Compile(registry.Of(registry.Definition[Gadget]{Group: "example.com", Version: "v1", Kind: "Gadget"}), names.Orch)
 	require.NoError(t, err)
 	var c resource.Catalog

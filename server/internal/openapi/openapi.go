@@ -1,11 +1,9 @@
-// Package openapi makes OpenAPI documents, version 2 and 3, from the types of a
-// catalog.
+// Package openapi makes OpenAPI documents, version 2 and 3, from the types of a catalog.
 //
-// The way of a document: V3 or V2 collects paths (operations.go) and
-// definitions (schemas.go); they are encoded as JSON (document.go), and, when a
-// client asks for that, from JSON as protobuf (protobuf.go). Cache keeps the
-// documents of a server, compressed, and makes them when they are first asked for.
-// With many custom kinds they are large: no more than one such kind is a tree at a time.
+// V3 and V2 collect the paths (operations.go) and definitions (schemas.go) of a document. They are encoded as JSON
+// (document.go). If a client requests protobuf, the JSON is converted (protobuf.go). Cache keeps the documents of a
+// server, compressed, and makes each document when it is first requested. Documents are large if there are many
+// custom kinds. Therefore only one custom kind is held in decoded form at a time.
 package openapi
 
 import (
@@ -15,18 +13,17 @@ import (
 	"orch.io/controlplane/internal/resource"
 )
 
-// Info is what documents say about the server.
+// Info describes the server in its documents.
 type Info struct {
 	Title, Version string
 	Names          names.Profile
-	Docs           *schema.Docs // of the Go types of programs, or nil
-	Others         *Others      // of other servers, or nil
+	Docs           *schema.Docs // documentation of Go types, or nil
+	Others         *Others      // documents of other servers, or nil
 
-	press *press // of a Cache, or nil
+	maker *maker // of a Cache, or nil
 }
 
-// V3 returns the OpenAPI 3.0 document of one group version, whose served types
-// are given.
+// V3 returns the OpenAPI 3.0 document of a group version. versions are its served types.
 func V3(gv meta.GroupVersion, versions []*resource.Version, info Info) *Document {
 	b := newBuilder(info, v3)
 	for _, v := range versions {
@@ -42,7 +39,7 @@ func V3(gv meta.GroupVersion, versions []*resource.Version, info Info) *Document
 			"securitySchemes": map[string]any{"BearerToken": map[string]any{
 				"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}},
 		},
-	}, v3Messages(), info.press)
+	}, v3Messages(), info.maker)
 }
 
 // V2 returns the OpenAPI 2.0 document of all served versions of the types.
@@ -73,20 +70,20 @@ func V2(types []*resource.Type, info Info) *Document {
 		"security": []any{map[string]any{"BearerToken": []any{}}},
 		"securityDefinitions": map[string]any{"BearerToken": map[string]any{
 			"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}},
-	}, v2Messages(), info.press)
+	}, v2Messages(), info.maker)
 }
 
-// builder gathers what goes into one document.
+// builder collects the content of a document.
 type builder struct {
 	names       names.Profile
 	dialect     dialect
 	docs        *schema.Docs
-	paths       members                   // encoded already
-	definitions members                   // of Go types; those of definitions are made when they are written
-	defined     map[*schema.Struct]string // names of those in definitions
+	paths       members                   // encoded
+	definitions members                   // of Go types; the definitions of custom kinds are made when they are encoded
+	defined     map[*schema.Struct]string // names of the structs in definitions
 	lists       map[string]string         // names of lists, by item and kind
 	described   map[parameter]map[string]any
-	canonical   bool // the schemas at hand come from Go
+	canonical   bool // the present schemas come from Go types
 }
 
 // dialect is the version of OpenAPI.
@@ -114,7 +111,7 @@ func (b *builder) version(v *resource.Version) {
 	b.operations(v, item)
 }
 
-// kindTree is how documents write a kind.
+// kindTree returns a kind in the representation of the documents.
 func kindTree(k meta.GroupVersionKind) map[string]any {
 	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
 }

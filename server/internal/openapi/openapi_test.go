@@ -38,7 +38,7 @@ func info(s *resource.State) Info {
 	return Info{Title: "Kubernetes", Version: "v1.32.0", Names: names.Kubernetes, Docs: docsOf(s.Types())}
 }
 
-// parse reads a document back as any client would.
+// parse decodes a document like a client.
 func parse(t testing.TB, d *Document) map[string]any {
 	t.Helper()
 	var tree map[string]any
@@ -69,18 +69,18 @@ func walk(v any, visit func(map[string]any)) {
 	}
 }
 
-// every is each document of the built-in kinds.
-func every(t testing.TB) map[string]*Document {
+// allDocuments returns all documents of the built-in kinds.
+func allDocuments(t testing.TB) map[string]*Document {
 	s := catalog(t, builtin.Kinds()...)
 	docs := map[string]*Document{"v2": V2(s.Types(), info(s))}
-	for gv, versions := range served(s.Types()) {
+	for gv, versions := range servedVersions(s.Types()) {
 		docs["v3 "+gv.String()] = V3(gv, versions, info(s))
 	}
 	return docs
 }
 
 func TestReferencesResolve(t *testing.T) {
-	for name, d := range every(t) {
+	for name, d := range allDocuments(t) {
 		tree := parse(t, d)
 		count := 0
 		walk(tree, func(m map[string]any) {
@@ -100,14 +100,14 @@ func TestReferencesResolve(t *testing.T) {
 
 func TestOperationsAreComplete(t *testing.T) {
 	ids := map[string]string{}
-	for path, item := range parse(t, every(t)["v2"])["paths"].(map[string]any) {
+	for path, item := range parse(t, allDocuments(t)["v2"])["paths"].(map[string]any) {
 		for method, op := range item.(map[string]any) {
 			if method == "parameters" {
 				continue
 			}
 			id, _ := at(op, "operationId").(string)
 			require.NotEmpty(t, id, "%s %s", method, path)
-			assert.Empty(t, ids[id], "%s of %s %s is also that of another", id, method, path)
+			assert.Empty(t, ids[id], "%s of %s %s is not unique", id, method, path)
 			ids[id] = path
 			assert.NotEmpty(t, at(op, "responses"), id)
 			if !strings.HasSuffix(path, "/") {
@@ -131,10 +131,9 @@ func TestOperationsAreComplete(t *testing.T) {
 	}
 }
 
-// TestEverythingIsDocumented keeps built-in kinds and fields from being without
-// a word for kubectl explain.
-func TestEverythingIsDocumented(t *testing.T) {
-	for name, def := range parse(t, every(t)["v2"])["definitions"].(map[string]any) {
+// TestBuiltinFieldsAreDocumented: built-in kinds and fields have descriptions for kubectl explain.
+func TestBuiltinFieldsAreDocumented(t *testing.T) {
+	for name, def := range parse(t, allDocuments(t)["v2"])["definitions"].(map[string]any) {
 		assert.NotEmpty(t, at(def, "description"), name)
 		fields, _ := at(def, "properties").(map[string]any)
 		for f, p := range fields {
@@ -143,10 +142,9 @@ func TestEverythingIsDocumented(t *testing.T) {
 	}
 }
 
-// TestDefinitionsAreWhereClientsLook: no name of a definition tells where the code
-// of its kind stands.
-func TestDefinitionsAreWhereClientsLook(t *testing.T) {
-	definitions := parse(t, every(t)["v2"])["definitions"].(map[string]any)
+// TestDefinitionNamesAreThoseOfKubernetes: definition names do not depend on the package that defines a kind.
+func TestDefinitionNamesAreThoseOfKubernetes(t *testing.T) {
+	definitions := parse(t, allDocuments(t)["v2"])["definitions"].(map[string]any)
 	for _, name := range []string{"apps.v1.Deployment", "coordination.v1.Lease", "rbac.v1.ClusterRole", "discovery.v1.EndpointSlice", "certificates.v1.CertificateSigningRequest"} {
 		assert.Contains(t, definitions, "io.k8s.api."+name)
 	}
@@ -156,7 +154,7 @@ func TestDefinitionsAreWhereClientsLook(t *testing.T) {
 }
 
 func TestConfigMap(t *testing.T) {
-	docs := every(t)
+	docs := allDocuments(t)
 	v2, v3 := parse(t, docs["v2"]), parse(t, docs["v3 v1"])
 	gvk := []any{map[string]any{"group": "", "version": "v1", "kind": "ConfigMap"}}
 	for _, def := range []any{
@@ -185,9 +183,10 @@ func TestConfigMap(t *testing.T) {
 	assert.Equal(t, []any{"dryRun", "fieldManager", "fieldValidation", "force"}, params)
 }
 
-// TestOptionalFields: clients that check before they send take what the server takes.
-func TestOptionalFields(t *testing.T) {
-	definitions := at(parse(t, every(t)["v2"]), "definitions")
+// TestDefaultedFieldsAreNotRequired: clients that validate before they send accept every object that the server
+// accepts.
+func TestDefaultedFieldsAreNotRequired(t *testing.T) {
+	definitions := at(parse(t, allDocuments(t)["v2"]), "definitions")
 	for name, field := range map[string]string{
 		"rbac.v1.Role": "rules", "rbac.v1.ClusterRole": "rules", "scheduling.v1.PriorityClass": "value",
 		"apps.v1.StatefulSetSpec": "serviceName", "apps.v1.StatefulSetOrdinals": "start",
@@ -199,14 +198,14 @@ func TestOptionalFields(t *testing.T) {
 	}
 }
 
-// TestWholeItems: who applies an item of the list owns all of it.
-func TestWholeItems(t *testing.T) {
-	def := at(parse(t, every(t)["v2"]), "definitions", "io.k8s.api.core.v1.EvictionResponder")
+// TestOwnerReferencesAreAtomic: a manager that applies an owner reference owns all of it.
+func TestOwnerReferencesAreAtomic(t *testing.T) {
+	def := at(parse(t, allDocuments(t)["v2"]), "definitions", "io.k8s.api.core.v1.EvictionResponder")
 	assert.Equal(t, "atomic", at(def, "x-kubernetes-map-type"))
 }
 
-// TestOwnTypes makes sure that the types of this package have a schema.
-func TestOwnTypes(t *testing.T) {
+// TestCommonTypesHaveSchemas: the types of common.go have schemas.
+func TestCommonTypesHaveSchemas(t *testing.T) {
 	for _, of := range []any{object{}, list{}, Status{}, DeleteOptions{}, WatchEvent{}, Patch{}, APIResourceList{}} {
 		for _, p := range []names.Profile{names.Orch, names.Kubernetes} {
 			_, err := schema.Go(reflect.TypeOf(of), p)
@@ -216,7 +215,7 @@ func TestOwnTypes(t *testing.T) {
 }
 
 func TestHashIsStable(t *testing.T) {
-	a, b := every(t), every(t)
+	a, b := allDocuments(t), allDocuments(t)
 	require.NotEmpty(t, a)
 	seen := map[string]string{}
 	for name, d := range a {
@@ -234,7 +233,7 @@ type Gadget struct {
 	Size int32 `json:"size" schema:"required,min=1,max=9,default=3" doc:"How big it is."`
 }
 
-func TestCacheForgetsWhatChanged(t *testing.T) {
+func TestCacheRemakesChangedDocuments(t *testing.T) {
 	var c resource.Catalog
 	add := func(group string) {
 		k, err := resource.Compile(registry.Of(registry.Definition[Gadget]{Group: group, Version: "v1", Kind: "Gadget"}), names.Kubernetes)
@@ -265,10 +264,10 @@ func TestCacheForgetsWhatChanged(t *testing.T) {
 	assert.NotSame(t, other, again)
 	assert.Equal(t, other.Hash(), again.Hash())
 	assert.Equal(t, index.Hash(), cache.Index(c.Now(), in).Hash())
-	assert.Same(t, again, cache.V3(old, b, in), "a state of before changes nothing back")
+	assert.Same(t, again, cache.V3(old, b, in), "an older state must not replace a newer one")
 }
 
-func TestRules(t *testing.T) {
+func TestSchemaTagsArePublished(t *testing.T) {
 	s := catalog(t, registry.Of(registry.Definition[Gadget]{Group: "example.com", Version: "v1", Kind: "Gadget"}))
 	def := at(parse(t, V2(s.Types(), info(s))), "definitions", names.Kubernetes.DefinitionName(wellknown.MetaDefinitions, "Gadget"))
 	assert.Equal(t, map[string]any{"type": "integer", "format": "int32", "minimum": 1.0, "maximum": 9.0, "default": 3.0, "description": "How big it is."},
@@ -276,8 +275,8 @@ func TestRules(t *testing.T) {
 	assert.Equal(t, []any{"size"}, at(def, "required"))
 }
 
-// Requests of one time and another may meet while types come and go.
-func TestCacheIsShared(t *testing.T) {
+// TestCacheIsSafeForConcurrentUse: requests for old and new states run while types change.
+func TestCacheIsSafeForConcurrentUse(t *testing.T) {
 	var c resource.Catalog
 	k, err := resource.Compile(registry.Of(registry.Definition[Gadget]{Group: "a.example.com", Version: "v1"}), names.Kubernetes)
 	require.NoError(t, err)
@@ -305,9 +304,9 @@ func TestCacheIsShared(t *testing.T) {
 	all.Wait()
 }
 
-// TestStatesInBetweenCostNothing: while a document is made, clients that come with other
-// states wait, and all get the one of the last.
-func TestStatesInBetweenCostNothing(t *testing.T) {
+// TestCacheSkipsIntermediateStates: while a document is made, requests with other states wait, and all of them get
+// the document of the last state.
+func TestCacheSkipsIntermediateStates(t *testing.T) {
 	t.Parallel()
 	var (
 		c       resource.Catalog
@@ -344,7 +343,7 @@ func TestStatesInBetweenCostNothing(t *testing.T) {
 	}
 	close(goOn)
 	all.Wait()
-	assert.EqualValues(t, 2, made.Load(), "the first and the last")
+	assert.EqualValues(t, 2, made.Load(), "only the first and the last state need a document")
 	for _, d := range docs[1:] {
 		assert.True(t, docs[states-1] == d)
 	}

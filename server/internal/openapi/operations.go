@@ -10,33 +10,33 @@ import (
 	"orch.io/controlplane/internal/resource"
 )
 
-// operation is one method of one path.
+// operation is a method of a path.
 type operation struct {
 	method, action, id, doc string
-	kind                    meta.GroupVersionKind // that it works on
+	kind                    meta.GroupVersionKind // kind of the objects
 	deprecated              bool
-	body                    string   // definition of the request's body, empty for none
+	body                    string   // definition of the request body; "": none
 	takes                   []string // media types of the body; nil: any
-	answer                  string   // definition of the answer
-	gives                   []string // media types of the answer
+	answer                  string   // definition of the response
+	gives                   []string // media types of the response
 	codes                   []int
 }
 
-// place is a path below a version of a type, with what its operations share.
-type place struct {
+// endpoint is a path below a version of a type, with the properties that its operations share.
+type endpoint struct {
 	*resource.Version
 	path       string
-	id         string // the tail of operation ids
+	id         string // suffix of operation ids
 	params     []parameter
 	tag        string
 	protobuf   bool
-	item, list string // definitions
+	item, list string // definitions of objects and lists
 }
 
 // operations adds the paths of a version.
 func (b *builder) operations(v *resource.Version, item string) {
 	base, proto := basePath(v.GroupVersion()), v.Proto() != nil
-	at := place{Version: v, path: base + "/" + v.Plural, id: cmp.Or(v.Dummy, v.Kind), tag: b.tag(v.GroupVersion()), protobuf: proto, item: item}
+	at := endpoint{Version: v, path: base + "/" + v.Plural, id: cmp.Or(v.Dummy, v.Kind), tag: b.tag(v.GroupVersion()), protobuf: proto, item: item}
 	if v.Act != nil {
 		if v.Namespaced {
 			at = at.namespaced(base)
@@ -50,27 +50,27 @@ func (b *builder) operations(v *resource.Version, item string) {
 	if v.Namespaced {
 		everywhere := at
 		everywhere.id += "ForAllNamespaces"
-		b.add(everywhere, pick(v.Verbs(), "list"))
+		b.add(everywhere, intersect(v.Verbs(), "list"))
 		at = at.namespaced(base)
 	}
-	b.add(at, pick(v.Verbs(), "list", "create", "deletecollection"))
+	b.add(at, intersect(v.Verbs(), "list", "create", "deletecollection"))
 	one := at
 	one.path += "/{name}"
 	one.params = append([]parameter{pathName}, at.params...)
-	b.add(one, pick(v.Verbs(), "get", "update", "patch", "delete"))
+	b.add(one, intersect(v.Verbs(), "get", "update", "patch", "delete"))
 	for i := range v.Subresources {
 		b.subresource(one, &v.Subresources[i])
 	}
 }
 
-func (at place) namespaced(base string) place {
+func (at endpoint) namespaced(base string) endpoint {
 	at.path, at.id = base+"/namespaces/{namespace}/"+at.Plural, "Namespaced"+at.id
 	at.params = []parameter{pathNamespace}
 	return at
 }
 
-// subresource adds the path of a sub-resource of an item.
-func (b *builder) subresource(at place, sub *resource.Subresource) {
+// subresource adds the path of a subresource.
+func (b *builder) subresource(at endpoint, sub *resource.Subresource) {
 	at.path += "/" + sub.Name
 	at.id += camel(sub.Name)
 	if sub.Connect != nil {
@@ -92,7 +92,7 @@ func (b *builder) subresource(at place, sub *resource.Subresource) {
 	b.path(at, item)
 }
 
-func pick(have []string, want ...string) []string {
+func intersect(have []string, want ...string) []string {
 	var out []string
 	for _, w := range want {
 		for _, h := range have {
@@ -105,7 +105,7 @@ func pick(have []string, want ...string) []string {
 }
 
 // add adds a path with the operations of verbs.
-func (b *builder) add(at place, verbs []string) {
+func (b *builder) add(at endpoint, verbs []string) {
 	if len(verbs) == 0 {
 		return
 	}
@@ -117,13 +117,13 @@ func (b *builder) add(at place, verbs []string) {
 	b.path(at, item)
 }
 
-func (b *builder) path(at place, item map[string]any) {
+func (b *builder) path(at endpoint, item map[string]any) {
 	item["parameters"] = b.parameters(append(at.params[:len(at.params):len(at.params)], queryPretty))
 	b.paths[at.path] = meta.RawJSON(codec.EncodeValue(nil, item))
 }
 
-// operation describes what a verb does at a place.
-func (b *builder) operation(at place, verb string) operation {
+// operation returns the description of a verb at an endpoint.
+func (b *builder) operation(at endpoint, verb string) operation {
 	op := operation{kind: at.GVK(), deprecated: at.Deprecated != "", answer: at.item, gives: b.media(at.protobuf), codes: []int{200}}
 	gv := b.idPart(at.Version.GroupVersion())
 	id := func(word string) { op.id = word + gv + at.id }
@@ -189,7 +189,7 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-// render writes an operation.
+// render returns an operation in the representation of the document's version.
 func (b *builder) render(op operation, tag string) map[string]any {
 	tree := map[string]any{
 		"operationId": op.id, "description": op.doc, "tags": []any{tag}, b.names.Extension("action"): op.action,
@@ -252,7 +252,7 @@ func (b *builder) renderV2(tree map[string]any, op operation, params []any) {
 	}
 }
 
-// consumes returns the media types of the request's body.
+// consumes returns the media types of the request body.
 func (op operation) consumes() []string {
 	if op.takes == nil {
 		return []string{"*/*"}
@@ -260,7 +260,7 @@ func (op operation) consumes() []string {
 	return op.takes
 }
 
-// plainText stands for a definition where an answer is no object.
+// plainText replaces the name of a definition if a response is not an object.
 const plainText = "string"
 
 func (b *builder) referOrAny(name string) map[string]any {
@@ -275,8 +275,8 @@ func (b *builder) referOrAny(name string) map[string]any {
 
 var codeText = map[int]string{200: "OK", 201: "Created", 202: "Accepted"}
 
-// group adds what a group version has beside its types: the list of them, and
-// the definitions that clients look for.
+// group adds the content of a group version that does not depend on its types: the path that lists the types, and the
+// definitions that clients look up.
 func (b *builder) group(gv meta.GroupVersion) {
 	resources, options, event := common[APIResourceList](b), common[DeleteOptions](b), common[WatchEvent](b)
 	common[Status](b)
@@ -306,18 +306,17 @@ func basePath(gv meta.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
-// tag returns the word that groups the operations of a group version.
+// tag returns the tag of the operations of a group version.
 func (b *builder) tag(gv meta.GroupVersion) string {
 	return strings.ToLower(b.groupWords(gv.Group, "_")) + "_" + gv.Version
 }
 
-// idPart returns the part of operation ids that says the group version.
+// idPart returns the part of operation ids for a group version.
 func (b *builder) idPart(gv meta.GroupVersion) string {
 	return b.groupWords(gv.Group, "") + camel(gv.Version)
 }
 
-// groupWords joins the words of a group's name; the domain that the groups of
-// the API itself share is left out.
+// groupWords joins the words of a group name, without the domain that the groups of the API share.
 func (b *builder) groupWords(group, sep string) string {
 	if group == "" {
 		return "Core"

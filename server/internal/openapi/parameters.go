@@ -2,40 +2,40 @@ package openapi
 
 import "orch.io/controlplane/internal/resource"
 
-// parameter is one parameter of a path or a query.
+// parameter is a parameter in a path or query.
 type parameter struct{ name, in, kind, doc string }
 
 var (
 	pathName      = parameter{"name", "path", "string", "The name of the object."}
 	pathNamespace = parameter{"namespace", "path", "string", "The namespace of the object."}
 
-	queryPretty = parameter{"pretty", "query", "string", "Indents the answer, if true."}
+	queryPretty = parameter{"pretty", "query", "string", "Indents the response, if true."}
 
-	queryDryRun       = parameter{"dryRun", "query", "string", "With the value All the request goes through all stages, but nothing is stored."}
-	queryFieldManager = parameter{"fieldManager", "query", "string", "The name of the writer among the managed fields, at most 128 printable characters."}
-	queryValidation   = parameter{"fieldValidation", "query", "string", "What happens to unknown and duplicate fields: Ignore drops them, Warn drops them with a warning (the default), Strict refuses the request."}
-	queryForce        = parameter{"force", "query", "boolean", "Takes over the fields that other managers own; for apply patches only."}
+	queryDryRun       = parameter{"dryRun", "query", "string", "With the value All, the request runs all stages but stores nothing."}
+	queryFieldManager = parameter{"fieldManager", "query", "string", "The name of the manager in managedFields, at most 128 printable characters."}
+	queryValidation   = parameter{"fieldValidation", "query", "string", "How unknown and duplicate fields are handled: Ignore drops them, Warn drops them with a warning (the default), Strict rejects the request."}
+	queryForce        = parameter{"force", "query", "boolean", "Takes over fields that other managers own. Only for apply patches."}
 )
 
-// listQuery are the parameters of lists and watches.
+// listQuery holds the query parameters of lists and watches.
 var listQuery = []parameter{
-	{"allowWatchBookmarks", "query", "boolean", "Lets a watch send events of type BOOKMARK, which carry nothing but a version."},
-	{"continue", "query", "string", "The token of the page before this one. It is valid for some minutes, after which the answer is 410."},
+	{"allowWatchBookmarks", "query", "boolean", "Lets a watch send events of type BOOKMARK, which have only a resourceVersion."},
+	{"continue", "query", "string", "The continue token of the previous page. It is valid for some minutes; after that, the response is 410."},
 	{"fieldSelector", "query", "string", "Selects objects by their fields."},
 	{"labelSelector", "query", "string", "Selects objects by their labels."},
-	{"limit", "query", "integer", "The most objects that one page may have; metadata.continue then leads to the next."},
-	{"resourceVersion", "query", "string", "The version that the answer is made from or that a watch begins after."},
-	{"resourceVersionMatch", "query", "string", "How resourceVersion is meant: Exact or NotOlderThan."},
-	{"sendInitialEvents", "query", "boolean", "Lets a watch begin with the objects that there are, followed by a bookmark."},
-	{"timeoutSeconds", "query", "integer", "How long the request may take at most, watches included."},
-	{"watch", "query", "boolean", "Sends changes as they happen, not a list."},
+	{"limit", "query", "integer", "The maximum number of objects in a page. metadata.continue is the token of the next page."},
+	{"resourceVersion", "query", "string", "The version at which a list is read, or after which a watch begins."},
+	{"resourceVersionMatch", "query", "string", "How resourceVersion is interpreted: Exact or NotOlderThan."},
+	{"sendInitialEvents", "query", "boolean", "Lets a watch begin with the existing objects, followed by a bookmark."},
+	{"timeoutSeconds", "query", "integer", "The maximum duration of the request, including watches."},
+	{"watch", "query", "boolean", "Sends changes as they happen, instead of a list."},
 }
 
 var deleteQuery = []parameter{
-	{"gracePeriodSeconds", "query", "integer", "How long the object may take to end; zero is at once."},
-	{"ignoreStoreReadErrorWithClusterBreakingPotential", "query", "boolean", "Deletes an object that cannot be read, and no other."},
-	{"orphanDependents", "query", "boolean", "The older form of propagationPolicy."},
-	{"propagationPolicy", "query", "string", "What happens to dependents: Orphan, Background or Foreground."},
+	{"gracePeriodSeconds", "query", "integer", "How long the object may take to shut down; 0 deletes it at once."},
+	{"ignoreStoreReadErrorWithClusterBreakingPotential", "query", "boolean", "Deletes an object only if it cannot be read."},
+	{"orphanDependents", "query", "boolean", "The deprecated form of propagationPolicy."},
+	{"propagationPolicy", "query", "string", "How dependents are handled: Orphan, Background or Foreground."},
 }
 
 // query returns the query parameters of an operation.
@@ -55,7 +55,7 @@ func query(action string) []parameter {
 	return nil
 }
 
-// parameter describes a parameter; the description is the same wherever it stands.
+// parameter returns the description of a parameter, which all its uses share.
 func (b *builder) parameter(p parameter) map[string]any {
 	if tree, ok := b.described[p]; ok {
 		return tree
@@ -87,7 +87,7 @@ func (b *builder) parameters(list []parameter) []any {
 	return out
 }
 
-// patchTypes are the media types of patches that a version takes.
+// patchTypes returns the media types of the patches that a version supports.
 func patchTypes(v *resource.Version) []string {
 	types := []string{"application/json-patch+json", "application/merge-patch+json"}
 	if v.Strategic {

@@ -13,62 +13,61 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// form is how a value of a document becomes a protobuf field.
-type form uint8
+// encoding is how a value of a document is encoded as a protobuf field.
+type encoding uint8
 
 const (
-	text    form = iota
-	texts        // repeated string
-	boolean      // bool
-	integer      // int64
-	double       //
-	yaml         // Any: a message with the value as YAML = 2, of which JSON is a part
-	yamls        // repeated Any
-	one          // a message
-	many         // repeated messages
-	none         // nothing
+	text        encoding = iota
+	texts                // repeated string
+	boolean              // bool
+	integer              // int64
+	double               //
+	yaml                 // Any: a message with the value as YAML (JSON is YAML) in field 2
+	yamls                // repeated Any
+	submessage           // message
+	submessages          // repeated message
+	omitted              // not encoded
 )
 
-// member is a field of a message by its name in JSON.
+// member describes the protobuf field of a member of a JSON object.
 type member struct {
-	number  protowire.Number
-	form    form
-	message string // of one and many
+	number   protowire.Number
+	encoding encoding
+	message  string // for submessage and submessages: the name of the message
 }
 
-// message is how an object of a document becomes a protobuf message.
+// message describes the protobuf message of a JSON object.
 type message struct {
 	members    map[string]member
-	extensions protowire.Number // of the repeated NamedAny that x- keys go to
+	extensions protowire.Number // field for x- keys, a repeated NamedAny; 0: none
 
-	// entries is the field that all other keys go to: repeated messages of name
-	// = 1 and value = 2, which is the message entry (or a string list).
+	// entries is the field for all other keys; 0: none. It is a repeated message with name = 1 and value = 2. The
+	// value is the message entry, or a list of strings.
 	entries protowire.Number
 	entry   string
 
-	// large says that the values are read one by one: all of them are too much at a time.
+	// large is set if the members are decoded separately, because all of them together take too much memory.
 	large bool
 
-	// wrap makes the message one with a single field that holds the value.
+	// wrap, if set, returns the single field of the message that holds a value.
 	wrap func(v any) member
 }
 
-// messages are the messages of one version of OpenAPI by name: the numbers of
+// messages are the messages of a version of OpenAPI by name. The field numbers are those of
 // github.com/google/gnostic-models.
 type messages map[string]message
 
-// document returns a JSON document as a message Document. Members are in the order of
-// their names.
+// document returns a JSON document as a message Document, with the fields in the order of the JSON names.
 func (m messages) document(text io.Reader) []byte {
 	in := json.NewDecoder(text)
 	dst, err := m.read(nil, in, "Document")
 	if err != nil {
-		return nil // it is our own encoding
+		return nil // cannot happen: newDocument encoded it
 	}
 	return dst
 }
 
-// read appends the body of a large message.
+// read reads a JSON object and appends the fields of a large message.
 func (m messages) read(dst []byte, in *json.Decoder, name string) ([]byte, error) {
 	if _, err := in.Token(); err != nil { // {
 		return nil, err
@@ -79,7 +78,7 @@ func (m messages) read(dst []byte, in *json.Decoder, name string) ([]byte, error
 			return nil, err
 		}
 		key, _ := token.(string)
-		if f := m[name].members[key]; f.form == one && m[f.message].large {
+		if f := m[name].members[key]; f.encoding == submessage && m[f.message].large {
 			var start int
 			dst, start = begin(dst, f.number)
 			if dst, err = m.read(dst, in, f.message); err != nil {
@@ -102,7 +101,7 @@ func (m messages) read(dst []byte, in *json.Decoder, name string) ([]byte, error
 	return dst, err
 }
 
-// encode appends the body of a message.
+// encode appends the fields of a message.
 func (m messages) encode(dst []byte, name string, v any) []byte {
 	msg := m[name]
 	if msg.wrap != nil {
@@ -115,7 +114,7 @@ func (m messages) encode(dst []byte, name string, v any) []byte {
 	return dst
 }
 
-// field appends one member of an object.
+// field appends the field of a member of an object.
 func (m messages) field(dst []byte, msg message, key string, v any) []byte {
 	f, known := msg.members[key]
 	switch {
@@ -124,12 +123,12 @@ func (m messages) field(dst []byte, msg message, key string, v any) []byte {
 	case msg.extensions != 0 && strings.HasPrefix(key, "x-"):
 		return m.entry(dst, msg.extensions, key, member{2, yaml, ""}, v)
 	case msg.entries != 0:
-		return m.entry(dst, msg.entries, key, member{2, one, msg.entry}, v)
+		return m.entry(dst, msg.entries, key, member{2, submessage, msg.entry}, v)
 	}
 	return dst
 }
 
-// entry appends one entry of a map.
+// entry appends an entry of a map.
 func (m messages) entry(dst []byte, number protowire.Number, key string, value member, v any) []byte {
 	dst, start := begin(dst, number)
 	dst = protowire.AppendString(protowire.AppendTag(dst, 1, protowire.BytesType), key)
@@ -137,7 +136,7 @@ func (m messages) entry(dst []byte, number protowire.Number, key string, value m
 }
 
 func (m messages) member(dst []byte, f member, v any) []byte {
-	switch f.form {
+	switch f.encoding {
 	case text:
 		s, _ := v.(string)
 		return protowire.AppendString(protowire.AppendTag(dst, f.number, protowire.BytesType), s)
@@ -153,23 +152,22 @@ func (m messages) member(dst []byte, f member, v any) []byte {
 		dst, outer := begin(dst, f.number)
 		dst, inner := begin(dst, 2)
 		return end(end(append(append(dst, escapeYAML(codec.EncodeValue(nil, v))...), '\n'), inner), outer)
-	case one:
+	case submessage:
 		dst, start := begin(dst, f.number)
 		return end(m.encode(dst, f.message, v), start)
-	case none:
+	case omitted:
 		return dst
 	}
 	list, _ := v.([]any)
-	item := member{f.number, single[f.form], f.message}
+	item := member{f.number, itemEncoding[f.encoding], f.message}
 	for _, e := range list {
 		dst = m.member(dst, item, e)
 	}
 	return dst
 }
 
-// begin appends the tag of a field whose length is not known yet, with a place
-// for a length of one byte; end fills it in, and moves what follows if the
-// length takes more.
+// begin appends the tag of a field whose length is not known yet, and one byte for the length. end sets the length,
+// and moves the content if the length needs more than one byte.
 func begin(dst []byte, number protowire.Number) ([]byte, int) {
 	dst = protowire.AppendTag(dst, number, protowire.BytesType)
 	return append(dst, 0), len(dst)
@@ -195,5 +193,5 @@ func float(v any) float64 {
 	return 0
 }
 
-// named is a map with keys of any name.
+// named returns the message of a map with arbitrary keys.
 func named(entry string) message { return message{entries: 1, entry: entry} }

@@ -53,8 +53,8 @@ spec:
                 x-kubernetes-validations: [{rule: self >= oldSelf.orValue(self), message: more light, optionalOldSelf: true, reason: FieldValueForbidden}]
 `
 
-// TestExpressionsArePublished: clients see the rules of kinds in code and of definitions.
-func TestExpressionsArePublished(t *testing.T) {
+// TestValidationRulesArePublished: the validation rules of kinds in Go and of definitions are published.
+func TestValidationRulesArePublished(t *testing.T) {
 	t.Parallel()
 	inCode := registry.Of(registry.Definition[Lamp]{Group: "example.com", Version: "v1", Scope: registry.Cluster})
 	defined := registry.FromCRD([]byte(lampDefinition))
@@ -62,7 +62,7 @@ func TestExpressionsArePublished(t *testing.T) {
 		require.NoError(t, kind.Err())
 		s := catalog(t, kind)
 		gv := meta.GroupVersion{Group: "example.com", Version: "v1"}
-		third := V3(gv, served(s.Types())[gv], info(s))
+		third := V3(gv, servedVersions(s.Types())[gv], info(s))
 		assert.Contains(t, string(third.Protobuf().Bytes()), `[{"message":"more light","optionalOldSelf":true,`)
 		for _, definitions := range []any{at(parse(t, V2(s.Types(), info(s))), "definitions"), at(parse(t, third), "components", "schemas")} {
 			root := at(definitions, name)

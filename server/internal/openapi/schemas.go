@@ -29,7 +29,7 @@ func (b *builder) kind(v *resource.Version) string {
 		b.definitions[name] = b.custom(v)
 		return name
 	}
-	b.head(map[string]any{}) // what it refers to is defined before anything is written
+	b.addObjectFields(map[string]any{}) // adds the definitions that it refers to before the document is encoded
 	b.definitions[name] = func() map[string]any {
 		b.canonical = false
 		return b.custom(v)
@@ -37,35 +37,35 @@ func (b *builder) kind(v *resource.Version) string {
 	return name
 }
 
-// isCustom reports whether no Go type says how the objects of a version look.
+// isCustom reports whether the schema of a version does not come from a Go type.
 func isCustom(v *resource.Version) bool {
 	return v.Defined() || v.Schema() == nil || !v.Schema().Struct.Canonical()
 }
 
-// customName returns the definition name of objects that have no Go type.
+// customName returns the definition name of objects without a Go type.
 func (b *builder) customName(v *resource.Version) string {
 	domain := strings.Split(v.Group, ".")
 	slices.Reverse(domain)
 	return strings.Join(append(domain, v.Name, v.Kind), ".")
 }
 
-// custom describes the objects of a version that have no Go type.
+// custom returns the definition of objects without a Go type.
 func (b *builder) custom(v *resource.Version) map[string]any {
 	def := map[string]any{"type": "object", b.names.Extension("preserve-unknown-fields"): true}
 	switch s := v.Documented(); {
 	case b.dialect == v2 && s != nil && s.Preserve:
-		def = map[string]any{"type": "object"} // nothing more is known for sure
+		def = map[string]any{"type": "object"} // a stricter definition could reject valid objects
 	case s != nil:
-		def = b.head(b.inline(s))
+		def = b.addObjectFields(b.inline(s))
 	default:
-		def = b.head(def)
+		def = b.addObjectFields(def)
 	}
 	b.ofKind(def, v.GVK())
 	b.selectable(def, v)
 	return def
 }
 
-// selectable says which fields of a custom kind, and of its lists, selectors may name.
+// selectable adds the selectable fields of a custom kind to the definition of its objects or lists.
 func (b *builder) selectable(def map[string]any, v *resource.Version) {
 	var list []any
 	for _, f := range v.Selectables {
@@ -101,8 +101,8 @@ func listName(name string, v *resource.Version) string {
 	return name[:strings.LastIndexByte(name, '.')+1] + v.ListKind
 }
 
-// head adds the fields of every object to those that a custom kind declares.
-func (b *builder) head(def map[string]any) map[string]any {
+// addObjectFields adds the fields that every object has to the definition of a custom kind.
+func (b *builder) addObjectFields(def map[string]any) map[string]any {
 	properties, ok := def["properties"].(map[string]any)
 	if !ok {
 		properties = map[string]any{}
@@ -117,13 +117,12 @@ func (b *builder) head(def map[string]any) map[string]any {
 	return def
 }
 
-// ofKind says that a definition is of a kind, beside those that it has already.
+// ofKind adds a kind to the kinds that a definition describes.
 func (b *builder) ofKind(def map[string]any, k meta.GroupVersionKind) {
 	b.ofKinds(def, []any{kindTree(k)})
 }
 
-// schemaOf returns the schema of one of the types in common.go. It cannot fail,
-// as a test makes sure.
+// schemaOf returns the schema of a type in common.go. A test ensures that it cannot fail.
 func schemaOf[T any](p names.Profile) *schema.Schema {
 	s, err := schema.Go(reflect.TypeFor[T](), p)
 	if err != nil {
@@ -132,7 +131,7 @@ func schemaOf[T any](p names.Profile) *schema.Schema {
 	return s
 }
 
-// common defines one of the types in common.go and returns its name.
+// common defines a type in common.go and returns the name of the definition.
 func common[T any](b *builder) string {
 	s := schemaOf[T](b.names)
 	was := b.canonical
@@ -141,8 +140,8 @@ func common[T any](b *builder) string {
 	return b.nameOf(s.Struct)
 }
 
-// nameOf returns the definition name of a struct, defined if it was not yet. It
-// is empty for a struct without a name.
+// nameOf returns the definition name of a struct, and defines the struct if it is not defined yet. The name is empty
+// for an anonymous struct.
 func (b *builder) nameOf(st *schema.Struct) string {
 	if name, ok := b.defined[st]; ok {
 		return name
@@ -160,8 +159,7 @@ func (b *builder) nameOf(st *schema.Struct) string {
 	return name
 }
 
-// unique returns a definition name that is not taken: the one that is wanted, or
-// that with a number.
+// unique returns a free definition name: want, or want with a number appended.
 func (b *builder) unique(want string) string {
 	name := want
 	for i := 2; b.definitions[name] != nil; i++ {
@@ -171,7 +169,7 @@ func (b *builder) unique(want string) string {
 }
 
 func (b *builder) define(name string, st *schema.Struct) {
-	b.definitions[name] = map[string]any{} // a place for a struct that holds itself
+	b.definitions[name] = map[string]any{} // reserves the name, because the struct may refer to itself
 	def := b.structure(st)
 	if text := b.docs.Struct(st); text != "" {
 		def["description"] = rename(text, st, name)
@@ -179,8 +177,7 @@ func (b *builder) define(name string, st *schema.Struct) {
 	b.definitions[name] = def
 }
 
-// rename makes a comment that begins with the name of the Go type begin with
-// the name that clients know.
+// rename replaces the name of the Go type at the beginning of a comment by the name that clients know.
 func rename(text string, st *schema.Struct, name string) string {
 	if st.Go == nil {
 		return text
@@ -191,7 +188,7 @@ func rename(text string, st *schema.Struct, name string) string {
 	return text
 }
 
-// structure describes a struct with its fields.
+// structure returns the definition of a struct.
 func (b *builder) structure(st *schema.Struct) map[string]any {
 	def := map[string]any{"type": "object"}
 	properties := map[string]any{}
@@ -214,13 +211,13 @@ func (b *builder) structure(st *schema.Struct) map[string]any {
 	return def
 }
 
-// value describes a value where it stands: by a reference if its type has a
-// name, else in place.
+// value returns the definition of a value: a reference if its type has a definition name, otherwise an inline
+// definition.
 func (b *builder) value(s *schema.Schema, doc string) map[string]any {
 	switch {
 	case s == nil:
 		return map[string]any{}
-	case s.Wire == schema.OrBoolean, s.Wire == schema.OrList: // an object or something else: clients know no type for that
+	case s.Wire == schema.OrBoolean, s.Wire == schema.OrList: // an object or another type, which OpenAPI types cannot express
 		return describedBy(doc)
 	}
 	name := b.form(s)
@@ -243,7 +240,7 @@ func (b *builder) value(s *schema.Schema, doc string) map[string]any {
 	if name == "" {
 		return def
 	}
-	return b.beside(name, def)
+	return b.withRef(name, def)
 }
 
 func describedBy(doc string) map[string]any {
@@ -264,9 +261,9 @@ func (b *builder) refer(name string) map[string]any {
 	return map[string]any{"$ref": b.pointer(name)}
 }
 
-// beside adds a reference to what is said beside it. Version 3 allows nothing
-// there, so that the reference goes one level down.
-func (b *builder) beside(name string, def map[string]any) map[string]any {
+// withRef adds a reference to a definition that may have other members. Version 3 does not allow members beside a
+// reference, so the reference goes into an allOf.
+func (b *builder) withRef(name string, def map[string]any) map[string]any {
 	if b.dialect == v2 || len(def) == 0 {
 		def["$ref"] = b.pointer(name)
 		return def
@@ -275,8 +272,8 @@ func (b *builder) beside(name string, def map[string]any) map[string]any {
 	return def
 }
 
-// form returns the definition name of a form that is no struct, such as a
-// quantity, for schemas from Go; else it is empty.
+// form returns the definition name of a type that is not a struct, such as a quantity, or "". Only schemas from Go
+// types have such definitions.
 func (b *builder) form(s *schema.Schema) string {
 	if !b.canonical {
 		return ""
@@ -315,7 +312,7 @@ func (b *builder) form(s *schema.Schema) string {
 	return name
 }
 
-// either describes a string that may also be written as another type.
+// either completes the definition of a string that may also be written as another type.
 func (b *builder) either(other string, def map[string]any) map[string]any {
 	if b.dialect == v2 {
 		def["type"] = "string"
@@ -328,15 +325,15 @@ func (b *builder) either(other string, def map[string]any) map[string]any {
 var typeNames = [...]string{schema.Any: "", schema.Object: "object", schema.Array: "array", schema.String: "string",
 	schema.Integer: "integer", schema.Number: "number", schema.Boolean: "boolean"}
 
-// inline describes a value in place.
+// inline returns the inline definition of a value.
 func (b *builder) inline(s *schema.Schema) map[string]any {
 	def := map[string]any{}
 	if s.Struct != nil {
 		def = b.structure(s.Struct)
-		delete(def, "type") // a condition may tell of fields and not of the type
+		delete(def, "type") // the type is set below; a condition may have fields without a type
 	}
 	if !b.canonical && s.Required != nil {
-		def["required"] = meta.StringList(s.Required) // described or not
+		def["required"] = meta.StringList(s.Required) // may include fields without a description
 	}
 	if t := typeNames[s.Type]; t != "" {
 		def["type"] = t
@@ -347,7 +344,7 @@ func (b *builder) inline(s *schema.Schema) map[string]any {
 	switch {
 	case s.Values == nil:
 	case !b.canonical && s.Values.Type == schema.Any && !s.Values.IntOrString && !s.Values.Preserve:
-		def["additionalProperties"] = !s.Values.Forbidden // the definition says no more
+		def["additionalProperties"] = !s.Values.Forbidden // the values are not described further
 	default:
 		def["additionalProperties"] = b.value(s.Values, s.Values.Doc)
 	}
@@ -395,11 +392,11 @@ func (b *builder) bounds(def map[string]any, s *schema.Schema) {
 	}
 }
 
-// extensions adds what clients read beyond OpenAPI.
+// extensions adds the extensions that clients read.
 func (b *builder) extensions(def map[string]any, s *schema.Schema) {
 	mapType := s.MapType
 	if s.Struct != nil && mapType == s.Struct.MapType() {
-		mapType = "" // the struct says it
+		mapType = "" // structure has set it
 	}
 	for key, text := range map[string]string{"list-type": s.ListType, "map-type": mapType,
 		"patch-strategy": s.PatchStrategy, "patch-merge-key": s.PatchMergeKey} {
@@ -427,9 +424,9 @@ func (b *builder) extensions(def map[string]any, s *schema.Schema) {
 	}
 }
 
-// object adds what a value has that is a whole object itself.
+// object adds the fields of a whole object to the definition of an embedded resource.
 func (b *builder) object(def map[string]any) {
-	b.head(def)
+	b.addObjectFields(def)
 	required, _ := def["required"].([]any)
 	for _, name := range []any{"apiVersion", "kind"} {
 		if !slices.Contains(required, name) {
@@ -439,7 +436,7 @@ func (b *builder) object(def map[string]any) {
 	def["required"] = required
 }
 
-// rules adds the expressions that are true of a value.
+// rules adds validation rules to a definition.
 func (b *builder) rules(def map[string]any, rules []schema.Rule) {
 	var list []any
 	for _, r := range rules {
@@ -461,10 +458,10 @@ func (b *builder) rules(def map[string]any, rules []schema.Rule) {
 	}
 }
 
-// combined adds the parts that only version 3 knows.
+// combined adds the members that only version 3 supports.
 func (b *builder) combined(def map[string]any, s *schema.Schema) {
 	if s.IntOrString && !b.canonical {
-		def["anyOf"] = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}} // unless it says so itself
+		def["anyOf"] = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}} // replaced below by the anyOf of the schema, if it has one
 	}
 	for key, list := range map[string][]*schema.Schema{"allOf": s.AllOf, "anyOf": s.AnyOf, "oneOf": s.OneOf} {
 		var all []any
@@ -483,9 +480,9 @@ func (b *builder) combined(def map[string]any, s *schema.Schema) {
 	}
 }
 
-// simplify leaves out of a custom kind what clients of version 2 would take for
-// stricter than it is: of a value that may be null, of any type, or with unknown
-// fields they learn neither type nor parts.
+// simplify removes members of a custom kind that clients of version 2 would interpret more strictly than the server.
+// The type and structure of a value are removed if it may be null, may have several types, or may have unknown
+// fields.
 func (b *builder) simplify(def map[string]any, s *schema.Schema) {
 	if b.canonical {
 		return
@@ -501,8 +498,8 @@ func (b *builder) simplify(def map[string]any, s *schema.Schema) {
 	}
 }
 
-// relax takes fields that may be null out of those that must be there: clients of version
-// 2 see no field in a null.
+// relax removes nullable fields from the required fields, because clients of version 2 treat a null as a missing
+// field.
 func (b *builder) relax(def map[string]any, s *schema.Schema) {
 	required, _ := def["required"].([]any)
 	required = slices.DeleteFunc(required, func(name any) bool {

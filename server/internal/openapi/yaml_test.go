@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// TestDocumentsAreYAML: clients read documents, and defaults in those in protobuf, with
-// parsers of YAML, to which some characters are none and others the end of a line.
-func TestDocumentsAreYAML(t *testing.T) {
+// TestDocumentsAreValidYAML: documents, and defaults in their protobuf form, are valid YAML, which excludes some
+// characters that JSON allows and treats others as line breaks.
+func TestDocumentsAreValidYAML(t *testing.T) {
 	t.Parallel()
 	const odd = "a\x7fb\u0085c\u009fd\u2028e\u2029f\ufeffg\ufffeh\uffffi"
 	s := catalog(t, customKind("", `"odd":{"type":"string","description":"`+odd+`","default":"`+odd+`","enum":["`+odd+`","ä€😀"]}`))

@@ -22,12 +22,12 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// agent is the agent of a node. It answers each request with what it got, but
-// /containerLogs and upgrades, which it answers as its containers' names say.
+// agent is the agent of a node. It responds to each request with the request, except for /containerLogs and upgrades,
+// where the response depends on the container name.
 type agent struct {
 	*httptest.Server
 	got  chan *http.Request
-	more chan string // what is written to logs that are followed; closed: their end
+	more chan string // lines of followed logs; closed at their end
 	left chan struct{}
 }
 
@@ -44,7 +44,7 @@ func newAgent(t testing.TB, secure bool) *agent {
 	return a
 }
 
-// asked is the request that was answered.
+// asked is the request that the agent received, as its response shows it.
 func (a *agent) asked(t testing.TB) *http.Request {
 	t.Helper()
 	select {
@@ -94,7 +94,7 @@ func (a *agent) follow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// echo switches to a protocol that sends back what comes, in capitals.
+// echo switches to a protocol that returns its input in capitals.
 func (a *agent) echo(w http.ResponseWriter, r *http.Request) {
 	defer func() { a.left <- struct{}{} }()
 	conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -112,7 +112,7 @@ func (a *agent) echo(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// cluster is a server with nodes of which one has an agent, and with pods.
+// cluster is a server with pods and with nodes, one of which has an agent.
 type cluster struct {
 	*apitest.Client
 	*agent
@@ -132,7 +132,7 @@ func newCluster(t testing.TB, configure ...func(*server.Builder)) *cluster {
 	return c
 }
 
-// node makes a node whose agent listens at an address.
+// node creates a node whose agent listens at an address.
 func (c *cluster) node(name string, at net.Addr) {
 	host, port, err := net.SplitHostPort(at.String())
 	require.NoError(c.T, err)
@@ -141,7 +141,7 @@ func (c *cluster) node(name string, at net.Addr) {
 		`{"status":{"addresses":[{"type":"InternalIP","address":%q}],"daemonEndpoints":{"kubeletEndpoint":{"Port":%s}}}}`, host, port))
 }
 
-// pod makes a pod of some containers on a node.
+// pod creates a pod with several containers on a node.
 func (c *cluster) pod(name, node string, containers ...string) {
 	var list []string
 	for _, container := range containers {
@@ -205,9 +205,9 @@ func TestLog(t *testing.T) {
 	assert.Contains(t, got.Body["message"], `Get "https://127.0.0.1:`)
 }
 
-// TestLogFollows: each line comes when it is written, and the agent learns when nobody
-// reads any more.
-func TestLogFollows(t *testing.T) {
+// TestFollowedLogIsStreamed: each line reaches the client when it is written, and the agent is notified when the
+// client disconnects.
+func TestFollowedLogIsStreamed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -229,9 +229,9 @@ func TestLogFollows(t *testing.T) {
 	assert.Empty(t, text)
 }
 
-// TestAgentsAreChecked: an agent with a certificate of another authority gets nothing,
-// unless the caller says so.
-func TestAgentsAreChecked(t *testing.T) {
+// TestAgentCertificateIsVerified: an agent with a certificate of another authority gets no request, unless the caller
+// disables the verification.
+func TestAgentCertificateIsVerified(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) {
 		b.Connector = nodeagent.New(nodeagent.Config{TLS: &tls.Config{RootCAs: x509.NewCertPool()}})
@@ -242,7 +242,7 @@ func TestAgentsAreChecked(t *testing.T) {
 	assert.Empty(t, c.got)
 }
 
-func TestNoConnector(t *testing.T) {
+func TestRequestWithoutConnectorIs503(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) { b.Connector = nil })
 	for _, path := range []string{apitest.PodsPath + "/one/log", apitest.PodsPath + "/one/exec?command=x", apitest.PodsPath + "/one/proxy/x"} {

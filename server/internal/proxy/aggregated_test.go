@@ -23,7 +23,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/requestheader"
+	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
@@ -32,14 +32,14 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Berth is a kind that another server serves.
+// Berth is a kind that an extension server serves.
 type Berth struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
 	Spec            BerthSpec `json:"spec"`
 }
 
-// BerthSpec is what a berth is for.
+// BerthSpec is the spec of a Berth.
 type BerthSpec struct {
 	Length int `json:"length" schema:"min=1" doc:"Length of the longest ship, in metres."`
 }
@@ -53,18 +53,18 @@ const (
 	berthDefinition = "io.orch.controlplane.server.internal.proxy_test.Berth"
 )
 
-// harbor is a server with another one behind it.
+// harbor is a server with an extension server.
 type harbor struct {
 	*apitest.Client
 	front *servertest.Server
-	ca    *serving.Authority // of both
+	ca    *serving.Authority // of both servers
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	where server.Endpoint
 	shown *tls.Certificate
 }
 
-// leads has the service lead to a server.
+// leads makes the service resolve to a server.
 func (h *harbor) leads(e server.Endpoint) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,7 @@ func (h *harbor) find(_ context.Context, of server.Service) (server.Endpoint, er
 	return h.where, nil
 }
 
-// certificate is the one by which other servers know the front.
+// certificate is the client certificate of the front server for extension servers.
 func (h *harbor) certificate() (*tls.Certificate, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +96,7 @@ func (h *harbor) certificate() (*tls.Certificate, error) {
 	return h.shown, err
 }
 
-// newHarbor returns a server that aggregates none yet.
+// newHarbor returns a server without extension servers.
 func newHarbor(t *testing.T, configure ...func(*server.Builder)) *harbor {
 	t.Helper()
 	ca, err := serving.NewAuthority("harbor")
@@ -109,7 +109,7 @@ func newHarbor(t *testing.T, configure ...func(*server.Builder)) *harbor {
 	return h
 }
 
-// listen serves a handler by TLS, as the service.
+// listen serves a handler over TLS with a certificate of the service.
 func (h *harbor) listen(handler http.Handler) *httptest.Server { return h.listenBy(handler, true) }
 
 func (h *harbor) listenBy(handler http.Handler, http2 bool) *httptest.Server {
@@ -129,14 +129,14 @@ func (h *harbor) listenBy(handler http.Handler, http2 bool) *httptest.Server {
 	return web
 }
 
-// register makes the APIService and waits until it was looked at.
+// register creates the APIService and waits until it was probed.
 func (h *harbor) register() {
 	h.T.Helper()
 	h.Must(201, "POST", apiService, h.apiService())
 	h.settle()
 }
 
-// apiService is the APIService.
+// apiService returns the body of the APIService.
 func (h *harbor) apiService() map[string]any {
 	return map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": harborName},
@@ -147,10 +147,10 @@ func (h *harbor) apiService() map[string]any {
 	}
 }
 
-// settle waits until what is there was looked at.
+// settle waits until the controllers have no more work.
 func (h *harbor) settle() { h.front.Settle() }
 
-// condition is status, reason and message of the condition Available.
+// condition returns status, reason and message of the condition Available.
 func (h *harbor) condition(name string) []string {
 	h.T.Helper()
 	list, _ := apitest.Nested(h.Must(200, "GET", apiService+"/"+name, nil).Body, "status", "conditions").([]any)
@@ -158,10 +158,10 @@ func (h *harbor) condition(name string) []string {
 	return []string{apitest.NestedString(list[0], "status"), apitest.NestedString(list[0], "reason"), apitest.NestedString(list[0], "message")}
 }
 
-// back returns a server with the kind Berth that believes the front.
+// back returns a server with the kind Berth that trusts the identity headers of the front server.
 func (h *harbor) back(configure ...func(*server.Builder)) *servertest.Server {
 	h.T.Helper()
-	proxy, err := requestheader.New(requestheader.Config{
+	proxy, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{
 		Roots: h.ca.Pool(), AllowedNames: []string{"front-proxy"}, UserHeaders: []string{"X-Remote-User"}, UIDHeaders: []string{"X-Remote-Uid"},
 		GroupHeaders: []string{"X-Remote-Group"}, ExtraPrefixes: []string{"X-Remote-Extra-"},
 	})
@@ -176,7 +176,7 @@ func newBerthBody(name string, length int) map[string]any {
 	return map[string]any{"apiVersion": "harbor.example.com/v1", "kind": "Berth", "metadata": map[string]any{"name": name}, "spec": map[string]any{"length": length}}
 }
 
-// TestAggregatedObjects has every verb go on to another server, in process and by TLS.
+// TestAggregatedObjects: every verb is forwarded to an extension server, in process and over TLS.
 func TestAggregatedObjects(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"in process", "tls"} {
@@ -215,8 +215,8 @@ func TestAggregatedObjects(t *testing.T) {
 	}
 }
 
-// TestAggregatedIdentity: the other server sees who called the front, which asks first
-// whether he may; what callers say of themselves is not handed on.
+// TestAggregatedIdentity: an extension server gets the user of the request, which this server authorizes first.
+// Identity headers of the client are not forwarded.
 func TestAggregatedIdentity(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t, servertest.RBAC)
@@ -270,8 +270,8 @@ func TestAggregatedIdentity(t *testing.T) {
 	h.Must(403, "GET", berths, nil, "Impersonate-User", "jane", "Impersonate-Group", "a\tb")
 }
 
-// TestAggregatedDiscovery: discovery and the OpenAPI documents have the other server's
-// versions among the own ones, the higher priority first.
+// TestAggregatedDiscovery: discovery and the OpenAPI documents include the versions of extension servers, sorted by
+// priority.
 func TestAggregatedDiscovery(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
@@ -325,9 +325,9 @@ func TestAggregatedDiscovery(t *testing.T) {
 	assert.NotContains(t, string(h.Must(200, "GET", "/openapi/v2", nil).Raw), "harbor")
 }
 
-// TestAggregatedComesBack: a server that goes away costs its own versions alone, and is
-// found again.
-func TestAggregatedComesBack(t *testing.T) {
+// TestExtensionServerRecovers: if an extension server fails, only its own versions are unavailable, and they are
+// available again when it returns.
+func TestExtensionServerRecovers(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	back := h.back()
@@ -350,13 +350,13 @@ func TestAggregatedComesBack(t *testing.T) {
 	assert.Contains(t, string(h.Must(200, "GET", "/metrics", nil).Raw), `aggregator_unavailable_apiservice{name="v1.harbor.example.com"} 1`)
 	assert.Contains(t, string(h.Must(200, "GET", "/metrics", nil).Raw), `aggregator_unavailable_apiservice_total{name="v1.harbor.example.com",reason="FailedDiscoveryCheck"} 1`)
 	h.listen(back)
-	h.Do("GET", berths, nil) // which has it looked at
+	h.Do("GET", berths, nil) // triggers a probe
 	h.settle()
 	assert.Equal(t, []string{"True", "Passed"}, h.condition(harborName)[:2])
 	assert.Equal(t, []string{"east"}, h.Must(200, "GET", berths, nil).Names())
 }
 
-// TestAggregatedUpgrade has a WebSocket go through both servers.
+// TestAggregatedUpgrade: a WebSocket passes through both servers.
 func TestAggregatedUpgrade(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
@@ -379,11 +379,11 @@ func TestAggregatedUpgrade(t *testing.T) {
 	}
 }
 
-// echoes has a stream of another protocol than WebSocket, as exec is one, go to a server and
-// back.
+// echoes sends data through an upgraded connection with a protocol other than WebSocket, such as that of exec, and
+// expects it back.
 func (h *harbor) echoes() {
 	h.T.Helper()
-	h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 		conn, rest, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return
@@ -406,8 +406,8 @@ func (h *harbor) echoes() {
 	assert.Equal(h.T, "ahoy\n", line)
 }
 
-// TestAggregatedServices: the condition tells why a service leads nowhere.
-func TestAggregatedServices(t *testing.T) {
+// TestConditionOfUnresolvableService: the condition shows why a service cannot be resolved.
+func TestConditionOfUnresolvableService(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	h.register()
@@ -429,7 +429,7 @@ func TestAggregatedServices(t *testing.T) {
 	step("MissingEndpoints", `endpoints for service/berths in "harbor" have no addresses with port name "a"`)
 }
 
-// TestLocalAPIServices: there is one for each version that the server has.
+// TestLocalAPIServices: there is an APIService for each version that the server serves itself.
 func TestLocalAPIServices(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
@@ -461,13 +461,12 @@ func TestLocalAPIServices(t *testing.T) {
 	assert.EqualValues(t, 15, apitest.Nested(h.Must(200, "GET", apiService+"/v1.batch", nil).Body, "spec", "versionPriority"))
 }
 
-// widgetFiles holds a definition.
+// widgetFiles has a file with a definition.
 func widgetFiles() fstest.MapFS {
 	return fstest.MapFS{"widgets.yaml": {Data: []byte(apitest.WidgetManifest)}}
 }
 
-// TestAggregatedKubectl has the real kubectl work with another server's kind, through the
-// front that it knows.
+// TestAggregatedKubectl: kubectl works with a kind of an extension server.
 func TestAggregatedKubectl(t *testing.T) {
 	path, err := exec.LookPath("kubectl")
 	if err != nil {
@@ -497,8 +496,8 @@ func TestAggregatedKubectl(t *testing.T) {
 	k.OK("", "get apiservice "+harborName, "False (FailedDiscoveryCheck)")
 }
 
-// TestForwardedRequestsAskTheStoreOnce is that of requests that go on to another server.
-func TestForwardedRequestsAskTheStoreOnce(t *testing.T) {
+// TestForwardedRequestReadsRevisionOnce: a forwarded request reads the newest revision from the store only once.
+func TestForwardedRequestReadsRevisionOnce(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })

@@ -14,13 +14,13 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// yard is a server that keeps berths in the namespace port, and no more than it must.
+// yard is a minimal extension server with berths in the namespace port.
 type yard struct {
 	t     *testing.T
-	verbs string // of its only resource
-	one   bool   // it deletes none but one by one, whatever its verbs are
+	verbs string // verbs of its only resource
+	one   bool   // it rejects deletecollection, whatever its verbs are
 
-	mu     sync.Mutex // guards the rest
+	mu     sync.Mutex // guards the fields below
 	berths map[string]map[string]any
 	asked  []string
 }
@@ -73,9 +73,9 @@ func (y *yard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestNamespacesEmptyOtherServers: what other servers keep in a namespace is deleted with it,
-// and it does not go before that is done; while nobody can tell what they have, it says so.
-func TestNamespacesEmptyOtherServers(t *testing.T) {
+// TestNamespaceDeletionEmptiesExtensionServers: the objects of extension servers in a namespace are deleted before
+// the namespace. As long as their resources are unknown, the conditions say so.
+func TestNamespaceDeletionEmptiesExtensionServers(t *testing.T) {
 	t.Parallel()
 	for verbs, deletes := range map[string][]string{
 		`"list","delete"`:                    {"/one", "/two"},
@@ -93,17 +93,17 @@ func TestNamespacesEmptyOtherServers(t *testing.T) {
 			y.put("one")
 			y.put("two", "example.com/hold")
 			h.leads(server.Endpoint{})
-			h.Must(503, "GET", berths, nil) // which has the server looked at
+			h.Must(503, "GET", berths, nil) // triggers a probe
 			h.settle()
 			h.Must(200, "DELETE", port, nil)
 			h.settle()
 			conditions := h.conditions(port)
 			assert.Contains(t, conditions["NamespaceDeletionDiscoveryFailure True DiscoveryFailed"], "harbor.example.com/v1")
-			assert.Equal(t, 2, y.left(), "it is not known what there is")
+			assert.Equal(t, 2, y.left(), "the content is unknown, so nothing may be deleted")
 
 			h.leads(server.Endpoint{Handler: y})
 			h.Must(503, "GET", berths, nil)
-			h.settle() // and the namespace with it
+			h.settle() // also deletes the namespace
 			assert.Equal(t, 1, y.left())
 			for _, path := range deletes {
 				assert.Contains(t, y.asked, berthAPI+"/namespaces/port/berths"+path)
@@ -119,7 +119,7 @@ func TestNamespacesEmptyOtherServers(t *testing.T) {
 	}
 }
 
-// conditions are the messages of an object's conditions.
+// conditions returns the messages of the conditions of an object.
 func (h *harbor) conditions(path string) map[string]string {
 	got := map[string]string{}
 	list, _ := apitest.Nested(h.Must(200, "GET", path, nil).Body, "status", "conditions").([]any)
@@ -129,8 +129,8 @@ func (h *harbor) conditions(path string) map[string]string {
 	return got
 }
 
-// TestNamespacesLeaveOtherServers: a namespace goes when other servers have nothing in it.
-func TestNamespacesLeaveOtherServers(t *testing.T) {
+// TestNamespaceWithoutExtensionObjectsIsDeleted: a namespace is deleted if extension servers have no objects in it.
+func TestNamespaceWithoutExtensionObjectsIsDeleted(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	y := &yard{t: t, verbs: `"list","deletecollection"`, berths: map[string]map[string]any{}}
@@ -144,9 +144,9 @@ func TestNamespacesLeaveOtherServers(t *testing.T) {
 	assert.Zero(t, y.left())
 }
 
-// TestNamespacesDeleteOneByOne: a namespace goes although another server does not delete
-// collections as it says that it does.
-func TestNamespacesDeleteOneByOne(t *testing.T) {
+// TestNamespaceDeletionWithoutDeleteCollection: a namespace is emptied even if an extension server announces
+// deletecollection but does not support it.
+func TestNamespaceDeletionWithoutDeleteCollection(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	y := &yard{t: t, verbs: `"list","delete","deletecollection"`, one: true, berths: map[string]map[string]any{}}
@@ -160,9 +160,9 @@ func TestNamespacesDeleteOneByOne(t *testing.T) {
 	assert.Zero(t, y.left())
 }
 
-// TestOwnersOfOtherServers: what an object of another server owns stays, also where objects
-// of the kind were kept here before, among which that is not.
-func TestOwnersOfOtherServers(t *testing.T) {
+// TestOwnerOnExtensionServerKeepsDependents: the dependents of an object of an extension server are kept, even if
+// this server has stored objects of that kind before.
+func TestOwnerOnExtensionServerKeepsDependents(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	h.front.InstallCRDs(widgetFiles())

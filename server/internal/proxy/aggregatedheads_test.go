@@ -22,7 +22,7 @@ import (
 func TestInformationalHeadersOfExtensionServersAreDropped(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
-	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</other>; rel=preload")
 		w.WriteHeader(http.StatusEarlyHints)
 		fmt.Fprint(w, "{}")
@@ -46,7 +46,7 @@ func TestInformationalHeadersOfExtensionServersAreDropped(t *testing.T) {
 func TestTrailersOfExtensionServersAreDropped(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
-	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "Set-Cookie")
 		fmt.Fprint(w, "{}")
 		w.Header().Set("Set-Cookie", "a=b")
@@ -69,7 +69,7 @@ func TestWebSocketTokensAreNotForwarded(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	seen := make(chan http.Header, 10)
-	h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, berths) {
 			seen <- r.Header.Clone()
 		}
@@ -86,7 +86,7 @@ func TestWebSocketTokensAreNotForwarded(t *testing.T) {
 	}
 	const token = "base64url.bearer.authorization.k8s.io.c2VjcmV0"
 	h.Do("GET", berths, nil, "Sec-WebSocket-Protocol", token+", chat,"+token)
-	assert.Equal(t, []string{"chat"}, told(), "a request for no WebSocket")
+	assert.Equal(t, []string{"chat"}, told(), "a request without WebSocket upgrade")
 	h.Do("GET", berths, nil, "Sec-WebSocket-Protocol", strings.ToUpper(token[:20])+token[20:])
 	assert.Empty(t, told())
 	socket := apitest.NewClient(t, h.front.URL(), http.DefaultClient)
@@ -94,8 +94,8 @@ func TestWebSocketTokensAreNotForwarded(t *testing.T) {
 	assert.Equal(t, []string{"chat"}, told(), "a request with another token")
 }
 
-// TestAggregatedMetrics: requests that are handed on are counted under the resources that the
-// other server tells of, and those for any other name under none.
+// TestAggregatedMetrics: forwarded requests are counted with the resource if the discovery document of the extension
+// server has it, and without resource otherwise.
 func TestAggregatedMetrics(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
@@ -138,14 +138,14 @@ func TestServerIsReadyAfterFirstAvailabilityCheck(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		}
-		says(http.NotFound)(w, r)
+		serveDiscoveryAnd(http.NotFound)(w, r)
 	}))
 	h.register()
 	holds.Store(true)
 	begun := time.Now()
 	h.front.Restart()
 	<-asked
-	if code := h.Do("GET", "/readyz/"+line, nil).Code; time.Since(begun) < 5*time.Second { // else it has waited long enough
+	if code := h.Do("GET", "/readyz/"+line, nil).Code; time.Since(begun) < 5*time.Second { // otherwise it has waited long enough
 		assert.Equal(t, 500, code)
 	}
 	h.Must(200, "GET", "/livez", nil)
@@ -160,7 +160,7 @@ func TestForwardedHeadersAreSetByTheServer(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	seen := make(chan *http.Request, 10)
-	h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, berths) {
 			seen <- r
 		}
@@ -197,5 +197,5 @@ func TestForwardedHeadersAreSetByTheServer(t *testing.T) {
 	}
 	assert.NotContains(t, got.Header, "X-Forwarded-Port")
 	answered, got = send("not an id")
-	assert.Equal(t, answered["Audit-Id"], got.Header["Audit-Id"], "the name that this server gave the request")
+	assert.Equal(t, answered["Audit-Id"], got.Header["Audit-Id"], "the audit id of this server")
 }

@@ -18,8 +18,8 @@ import (
 const berthList = `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"harbor.example.com/v1","resources":[
 	{"name":"berths","singularName":"berth","namespaced":true,"kind":"Berth","verbs":["get","list"]}]}`
 
-// says answers discovery as it should be, and everything else by a handler.
-func says(rest http.HandlerFunc) http.HandlerFunc {
+// serveDiscoveryAnd serves a valid discovery document, and all other paths with a handler.
+func serveDiscoveryAnd(rest http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == berthAPI {
 			fmt.Fprint(w, berthList)
@@ -29,8 +29,8 @@ func says(rest http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// floods writes until nobody reads.
-func floods(w http.ResponseWriter, r *http.Request) {
+// flood writes until the client disconnects.
+func flood(w http.ResponseWriter, r *http.Request) {
 	text := []byte(strings.Repeat(" ", 64<<10))
 	for r.Context().Err() == nil {
 		if _, err := w.Write(text); err != nil {
@@ -39,8 +39,8 @@ func floods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestHostileDiscovery: who says what no server says is not available, and costs nobody
-// else anything.
+// TestHostileDiscovery: an extension server with an invalid discovery document is unavailable, and does not affect
+// other versions.
 func TestHostileDiscovery(t *testing.T) {
 	t.Parallel()
 	discovery := func(answer http.HandlerFunc) http.HandlerFunc {
@@ -59,11 +59,11 @@ func TestHostileDiscovery(t *testing.T) {
 		back http.HandlerFunc
 		want string
 	}{
-		"endless":     {floods, "a document of more than 2097152 bytes"},
-		"other group": {text(strings.Replace(berthList, "harbor.example.com/v1", "apps/v1", 1)), "no discovery document of harbor.example.com/v1"},
-		"other kind":  {text(`{"kind":"APIGroupList"}`), "no discovery document of"},
-		"no JSON":     {text(`<html>`), "no discovery document"},
-		"deep":        {text(strings.Repeat(`{"a":`, 5000)), "no discovery document"},
+		"endless":     {flood, "document of more than 2097152 bytes"},
+		"other group": {text(strings.Replace(berthList, "harbor.example.com/v1", "apps/v1", 1)), "not a discovery document of harbor.example.com/v1"},
+		"other kind":  {text(`{"kind":"APIGroupList"}`), "not a discovery document of"},
+		"no JSON":     {text(`<html>`), "not a discovery document"},
+		"deep":        {text(strings.Repeat(`{"a":`, 5000)), "not a discovery document"},
 		"long word":   {text(strings.Replace(berthList, "Berth", strings.Repeat("B", 300), 1)), "too long"},
 		"control":     {text(strings.Replace(berthList, `"berths"`, `"ber\u0000ths"`, 1)), "control character"},
 		"no name":     {text(strings.Replace(berthList, `"berths"`, `""`, 1)), "has no name"},
@@ -71,7 +71,7 @@ func TestHostileDiscovery(t *testing.T) {
 			http.Redirect(w, r, "https://localhost:1/", http.StatusFound)
 		}, "bad status: 302"},
 		"refuses":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) }, "bad status: 403"},
-		"other switch": {func(w http.ResponseWriter, _ *http.Request) { switches(w) }, "bad status: 101"},
+		"other switch": {func(w http.ResponseWriter, _ *http.Request) { switchProtocol(w) }, "bad status: 101"},
 		"panics":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, ""},
 		"long head":    {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 2<<20)) }, ""},
 	} {
@@ -93,8 +93,8 @@ func TestHostileDiscovery(t *testing.T) {
 	}
 }
 
-// TestHostileAnswers: what a server may not do to a request that goes on to it.
-func TestHostileAnswers(t *testing.T) {
+// TestHostileResponses: invalid responses of an extension server to a forwarded request become errors.
+func TestHostileResponses(t *testing.T) {
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
 	for name, c := range map[string]struct {
@@ -105,9 +105,9 @@ func TestHostileAnswers(t *testing.T) {
 		"redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://localhost:1/", http.StatusTemporaryRedirect)
 		}, 502, "redirect"},
-		"switch": {func(w http.ResponseWriter, _ *http.Request) { switches(w) }, 502, "invalid upgrade response"},
+		"switch": {func(w http.ResponseWriter, _ *http.Request) { switchProtocol(w) }, 502, "invalid upgrade response"},
 		"hangs": {func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, "/openapi/") { // it is read before the server is available
+			if strings.HasPrefix(r.URL.Path, "/openapi/") { // read before the server is available
 				http.NotFound(w, r)
 				return
 			}
@@ -119,7 +119,7 @@ func TestHostileAnswers(t *testing.T) {
 		"cuts":      {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 503, "error trying to reach service"},
 		"long head": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 2<<20)) }, 503, "error trying"},
 		"no code": {func(w http.ResponseWriter, _ *http.Request) {
-			speaks(w, "HTTP/1.1 000 Nothing\r\nContent-Length: 2\r\n\r\n{}")
+			writeRaw(w, "HTTP/1.1 000 Nothing\r\nContent-Length: 2\r\n\r\n{}")
 		}, 502, "status code 0"},
 		"origin": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Link", "theirs")
@@ -144,7 +144,7 @@ func TestHostileAnswers(t *testing.T) {
 					b.Limits.RequestTime = 3 * time.Second
 				}
 			})
-			h.listenBy(says(c.back), name != "switch" && name != "no code")
+			h.listenBy(serveDiscoveryAnd(c.back), name != "switch" && name != "no code")
 			h.register()
 			require.Equal(t, "Passed", h.condition(harborName)[1])
 			got := h.Do("GET", berths, nil)
@@ -158,24 +158,24 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// switches answers that another protocol follows, which nobody asked for.
-func switches(w http.ResponseWriter) {
-	speaks(w, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+// switchProtocol switches to a protocol that the client did not request.
+func switchProtocol(w http.ResponseWriter) {
+	writeRaw(w, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 }
 
-// speaks answers with a text.
-func speaks(w http.ResponseWriter, text string) {
+// writeRaw writes a text to the connection.
+func writeRaw(w http.ResponseWriter, text string) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return // of a connection that many requests share
+		return // an HTTP/2 connection
 	}
 	defer conn.Close()
 	_, _ = conn.Write([]byte(text))
 }
 
-// TestHostileDocuments: OpenAPI documents that are none are left out of those of the
-// server, as is what they say of kinds of others.
-func TestHostileDocuments(t *testing.T) {
+// TestHostileOpenAPIDocuments: invalid OpenAPI documents, and definitions for kinds of other servers, are not merged
+// into the documents of this server.
+func TestHostileOpenAPIDocuments(t *testing.T) {
 	t.Parallel()
 	paths := func(ref string) string {
 		return `"paths":{"` + berths + `":{"get":{"responses":{"200":{"description":"OK","schema":{"$ref":"` + ref + `"}}}}},
@@ -203,7 +203,7 @@ func TestHostileDocuments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarbor(t)
-			h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+			h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 				switch r.URL.Path {
 				case "/openapi/v2":
 					fmt.Fprint(w, c.v2)
@@ -222,7 +222,7 @@ func TestHostileDocuments(t *testing.T) {
 			assert.Nil(t, apitest.Nested(doc.Body, "definitions", "B", "x-kubernetes-group-version-kind"))
 			index := h.Must(200, "GET", "/openapi/v3", nil)
 			where := apitest.NestedString(index.Body, "paths", "apis/harbor.example.com/v1", "serverRelativeURL")
-			require.Equal(t, c.merged, where != "", "who has no document of version 3 has one made of that of version 2")
+			require.Equal(t, c.merged, where != "", "a document of version 3 must be made from the document of version 2")
 			if name == "good" {
 				assert.Equal(t, "/openapi/v3/apis/harbor.example.com/v1?hash=ABC", where)
 			} else if c.merged {
@@ -235,7 +235,7 @@ func TestHostileDocuments(t *testing.T) {
 	}
 }
 
-// assertReadable checks what clients check of all definitions together.
+// assertReadable checks the definitions of a document like a client.
 func assertReadable(t *testing.T, swagger map[string]any) {
 	t.Helper()
 	definitions, _ := swagger["definitions"].(map[string]any)
@@ -262,19 +262,19 @@ func assertReadable(t *testing.T, swagger map[string]any) {
 	walk(definitions)
 }
 
-// longParameters is a document that is short only because it names the same often.
+// longParameters returns a document that is short only because it refers to the same parameter many times.
 func longParameters() string {
 	refs := strings.TrimSuffix(strings.Repeat(`{"$ref":"#/parameters/a"},`, 1000), ",")
 	return `{"swagger":"2.0","paths":{"` + berths + `":{"parameters":[` + refs + `]}},
 		"parameters":{"a":{"name":"a","in":"query","type":"string","description":"` + strings.Repeat("x", 20<<10) + `"}}}`
 }
 
-// TestAggregatedLoop: a request that comes back goes no further.
-func TestAggregatedLoop(t *testing.T) {
+// TestAggregatedLoopIsDetected: a request that returns to this server is not forwarded again.
+func TestAggregatedLoopIsDetected(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	behind := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		says(func(w http.ResponseWriter, r *http.Request) {
+		serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 			r.Header.Set("Authorization", "Bearer "+h.front.As("admin", auth.Masters).Token())
 			h.front.ServeHTTP(w, r)
 		})(w, r)
@@ -284,8 +284,9 @@ func TestAggregatedLoop(t *testing.T) {
 	assert.Equal(t, http.StatusLoopDetected, h.Do("GET", berths, nil).Code)
 }
 
-// TestReservedGroups: what every client needs is served here whatever objects say.
-func TestReservedGroups(t *testing.T) {
+// TestReservedGroupsAreServedLocally: this server always serves the groups that every client needs, whatever
+// APIServices exist.
+func TestReservedGroupsAreServedLocally(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	h.leads(server.Endpoint{Handler: http.NotFoundHandler()})

@@ -11,13 +11,13 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestAggregatedPathsStayBelowWhatIsAllowed: a path that the other server would clean leads
-// to nothing that nobody allowed.
-func TestAggregatedPathsStayBelowWhatIsAllowed(t *testing.T) {
+// TestUncleanPathsAreNotForwarded: a path that the extension server would clean is rejected, because the cleaned path
+// was not authorized.
+func TestUncleanPathsAreNotForwarded(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t, servertest.RBAC)
 	var asked atomic.Int64
-	h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.URL.Path) > len(berths) && r.URL.Path[:len(berths)] == berths {
 			asked.Add(1)
 		}

@@ -31,16 +31,15 @@ type dial struct {
 	Port            int32    `json:"port,omitempty"`
 }
 
-// nowhere connects to nothing.
+// nowhere is a Connector that fails.
 type nowhere struct{}
 
 func (nowhere) Connect(context.Context, *registry.Target) (*url.URL, http.RoundTripper, error) {
 	return &url.URL{Scheme: "http", Host: "nowhere"}, http.NewFileTransportFS(fstest.MapFS{}), nil
 }
 
-// TestConnectSubresourceAdmission: admission sees a request to a connecting subresource as a
-// CONNECT with the options as the object, and one to a subresource that returns a body as a CREATE
-// of that body.
+// TestConnectSubresourceAdmission: admission sees a request to a connecting subresource as a CONNECT with the options
+// as the object, and a request to a subresource that returns a body as a CREATE of that body.
 func TestConnectSubresourceAdmission(t *testing.T) {
 	t.Parallel()
 	options := registry.Of(registry.Definition[dial]{Version: "v1", Kind: "DialOptions"})
@@ -111,7 +110,7 @@ func TestConnectSubresourceAdmission(t *testing.T) {
 	a.Must(200, "GET", at+"/read?container=c", nil)
 	a.Must(405, "POST", at+"/read", nil)
 	assert.Equal(t, "c", asked.String("container"))
-	assert.Empty(t, seen) // reading is no CONNECT
+	assert.Empty(t, seen) // a read is not a CONNECT
 
 	a.Must(201, "POST", at+"/ask", map[string]any{"apiVersion": "v1", "kind": "DialOptions"})
 	require.Len(t, seen, 1)
@@ -131,7 +130,7 @@ func withoutZeros(tree map[string]any) map[string]any {
 	return tree
 }
 
-// mode is the body of a sub-resource that acts and of a kind that is not stored.
+// mode is the body of a subresource that acts and of a kind that is not stored.
 type mode struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`

@@ -18,22 +18,22 @@ import (
 	"orch.io/controlplane/server/internal/requestinfo"
 )
 
-// connection passes one request on to another server, and the response back.
+// connection forwards a request to another server, and the response back.
 type connection struct {
 	proxy     *Proxy
 	out       *exchange.Response
 	request   *exchange.Request
-	style     registry.ConnectStyle // or aggregated
-	head      http.Header           // of the response, below the headers of the target
+	style     registry.ConnectStyle // of the subresource, or aggregated
+	head      http.Header           // headers of the response; headers of the target take precedence
 	to        *url.URL
 	transport http.RoundTripper
 }
 
-// aggregated is the style of a request to the server of an APIService.
+// aggregated is the style of a request to an extension server.
 const aggregated registry.ConnectStyle = -1
 
-// run returns when either side has ended the connection, or when the server ends. A long-running
-// request may last without a limit if the caller reads each write within the write deadline.
+// run forwards the request. It returns when either side has ended the connection, or when the server stops. A
+// long-running request has no time limit, as long as the caller reads each write within the write deadline.
 func (c *connection) run(ctx context.Context) {
 	p, r := c.proxy, c.request
 	r.Usage.Worked()
@@ -49,7 +49,7 @@ func (c *connection) run(ctx context.Context) {
 	_ = r.Deadline.Control.SetReadDeadline(time.Time{})
 	defer context.AfterFunc(ctx, r.Deadline.Cut)()
 	defer func() {
-		// A log that is followed ends with the server like a watch, without an error.
+		// When the server stops, a followed log ends like a watch, without an error.
 		if p.Lifetime.Ended() && c.style == registry.Reads && requestinfo.Truthy(r.Query, "follow") {
 			if value := recover(); value != nil && value != http.ErrAbortHandler {
 				panic(value)
@@ -75,8 +75,8 @@ func (c *connection) run(ctx context.Context) {
 	proxy.ServeHTTP(caller, in)
 }
 
-// rewrite sets the URL and the headers of the outgoing request. Only the server of an APIService
-// learns who the caller is; other targets learn the caller's address.
+// rewrite sets the URL and the headers of the outgoing request. Only an extension server gets the identity of the
+// caller. Other targets get the address of the caller.
 func (c *connection) rewrite(p *httputil.ProxyRequest) {
 	to := *c.to
 	p.Out.URL = &to
@@ -109,22 +109,22 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
-// identifiesOrigin reports whether a header tells who sent a request, or to which address. Servers
-// behind this one believe such headers, so callers must not set them. Some servers read an underscore
-// as a hyphen.
+// identifiesOrigin reports whether a header identifies the sender of a request, or the address to which it was sent.
+// Servers behind this server trust such headers, so callers must not set them. Some servers treat an underscore as a
+// hyphen.
 func identifiesOrigin(name string) bool {
 	name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 	return strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") || strings.HasPrefix(name, "X-Forwarded-") ||
 		name == "X-Forwarded" || name == "Forwarded"
 }
 
-// prefix returns the path of the sub-resource.
+// prefix returns the path of the subresource.
 func (c *connection) prefix() string {
 	return strings.TrimSuffix(c.request.Path, c.request.Rest)
 }
 
-// throughProxy returns the address of a redirect as it is reached through this server, if it is an
-// address of the target, or else unchanged.
+// throughProxy returns the location of a redirect as an address of this server, if it is an address of the target.
+// Other locations are returned unchanged.
 func (c *connection) throughProxy(location string) string {
 	at, err := url.Parse(location)
 	if err != nil || !strings.HasPrefix(at.Path, "/") {
@@ -143,8 +143,8 @@ func (c *connection) throughProxy(location string) string {
 	return at.String()
 }
 
-// modifyResponse checks the head of a response and changes it for the caller. An error is the
-// response to the caller instead.
+// modifyResponse checks and changes the head of a response. If it returns an error, the error is sent to the caller
+// instead of the response.
 func (c *connection) modifyResponse(res *http.Response) error {
 	if c.style == aggregated {
 		if err := c.modifyAggregated(res); err != nil {
@@ -163,7 +163,7 @@ func (c *connection) modifyResponse(res *http.Response) error {
 		res.Header = http.Header{"Content-Type": {"text/plain"}}
 	case switched && (!c.request.Upgrades() || !strings.EqualFold(res.Header.Get("Upgrade"), c.request.HTTP.Header.Get("Upgrade"))):
 		_ = res.Body.Close()
-		return meta.Failure(http.StatusBadGateway, "", "invalid upgrade response: the other side speaks %q", res.Header.Get("Upgrade"))
+		return meta.Failure(http.StatusBadGateway, "", "invalid upgrade response: the target switched to %q", res.Header.Get("Upgrade"))
 	case c.request.Upgrades() && !switched && res.StatusCode < 400:
 		return meta.Failure(http.StatusInternalServerError, "", "invalid upgrade response: status code %d", res.StatusCode)
 	case c.style == registry.Proxies:
@@ -173,7 +173,7 @@ func (c *connection) modifyResponse(res *http.Response) error {
 		}
 	}
 	own := c.out.Header()
-	maps.Copy(own, c.head) // informational responses have taken them
+	maps.Copy(own, c.head) // again, because informational responses reset them
 	if res.Header.Get("Cache-Control") != "" {
 		own.Del("Cache-Control")
 	}
@@ -198,7 +198,7 @@ func removeCORS(h http.Header) {
 	}
 }
 
-// failure returns the error of a request without a response from the target.
+// failure returns the error for a request to which the target did not respond.
 func (c *connection) failure(ctx context.Context, err error) error {
 	var st *meta.Status
 	switch {

@@ -20,7 +20,7 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// backend makes a pod named web of a handler.
+// backend creates a pod named web that is served by a handler.
 func (c *cluster) backend(h http.HandlerFunc) *httptest.Server {
 	back := httptest.NewServer(h)
 	c.T.Cleanup(back.Close)
@@ -28,7 +28,7 @@ func (c *cluster) backend(h http.HandlerFunc) *httptest.Server {
 	return back
 }
 
-// dial sends the beginning of a request, its lines and maybe a part of its body.
+// dial sends the beginning of a request: its head, and possibly a part of its body.
 func (c *cluster) dial(lines string) (net.Conn, *bufio.Reader) {
 	c.T.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(c.Base, "http://"))
@@ -39,7 +39,7 @@ func (c *cluster) dial(lines string) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// answered reads an answer, and that it is the last of its connection.
+// answered reads a response and checks that it is the last on its connection.
 func answered(t *testing.T, in *bufio.Reader) (code int, text string) {
 	t.Helper()
 	res, err := http.ReadResponse(in, nil)
@@ -51,9 +51,9 @@ func answered(t *testing.T, in *bufio.Reader) (code int, text string) {
 	return res.StatusCode, string(said)
 }
 
-// TestStalledUploadsEnd when there is an answer, and with the server. What comes later is
-// no request.
-func TestStalledUploadsEnd(t *testing.T) {
+// TestStalledUploadEnds: a stalled upload ends when there is a response, and when the server stops. Later bytes are
+// not read as a request.
+func TestStalledUploadEnds(t *testing.T) {
 	const stalled = " HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789"
 	c := newCluster(t)
 	came := make(chan struct{}, 1)
@@ -91,16 +91,16 @@ func TestStalledUploadsEnd(t *testing.T) {
 	assert.Contains(t, text, "the server is shutting down")
 }
 
-// TestStalledBodiesOfRefusedRequestsEnd: nobody reads them, but net/http does.
-func TestStalledBodiesOfRefusedRequestsEnd(t *testing.T) {
+// TestStalledBodyOfRefusedRequestEnds: net/http reads the unread body of a refused request, but not forever.
+func TestStalledBodyOfRefusedRequestEnds(t *testing.T) {
 	c := newCluster(t, func(b *server.Builder) { b.Limits.RequestTime = time.Second })
 	_, in := c.dial("POST " + apitest.PodsPath + "/one/log HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789")
 	code, _ := answered(t, in)
 	assert.Equal(t, 405, code)
 }
 
-// TestUpgradesHaveNoBody: nobody could tell where it ends and the other protocol begins.
-func TestUpgradesHaveNoBody(t *testing.T) {
+// TestUpgradeWithBodyIsRefused: the end of the body and the start of the other protocol could not be distinguished.
+func TestUpgradeWithBodyIsRefused(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	for _, body := range []string{"Content-Length: 5\n\nabcd\n", "Content-Length: 100\n\nabc", "Transfer-Encoding: chunked\n\n1\na\n0\n\n"} {
@@ -148,7 +148,7 @@ func TestInformationalResponsesAreForwarded(t *testing.T) {
 		assert.Equal(t, want, res.StatusCode)
 		assert.Equal(t, []string{"yes"}, before)
 		assert.Empty(t, res.Header.Get("X-Before"))
-		for name := range plain.Header { // who was served how
+		for name := range plain.Header { // no header of this server is lost or repeated
 			assert.Len(t, res.Header.Values(name), 1, name)
 		}
 		assert.Equal(t, want, apitest.InProcess(t, c.s).Do("GET", apitest.PodsPath+"/web/proxy/"+path, nil).Code)
@@ -194,9 +194,9 @@ func TestResponseCutByShutdownIsIncomplete(t *testing.T) {
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-// TestOtherProtocols: a target that changes to a protocol that the caller did not ask for is
-// an error, and its connection is not kept.
-func TestOtherProtocols(t *testing.T) {
+// TestUnrequestedProtocolIsAnError: if a target switches to a protocol that the caller did not request, the response
+// is an error and the connection is not reused.
+func TestUnrequestedProtocolIsAnError(t *testing.T) {
 	t.Parallel()
 	closed := make(chan error, 2)
 	c := newCluster(t)

@@ -16,13 +16,13 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// upgrade asks for another protocol.
+// upgrade sends a request for another protocol.
 func (c *cluster) upgrade(ctx context.Context, method, path string, headers ...string) *http.Response {
 	c.T.Helper()
 	return c.Open(ctx, method, path, nil, append([]string{"Connection", "Upgrade", "Upgrade", "SPDY/3.1"}, headers...)...)
 }
 
-// tunnel is an upgraded connection; it says a word, and hears it.
+// tunnel sends and receives a word through an upgraded connection.
 func (c *cluster) tunnel(res *http.Response) io.ReadWriteCloser {
 	c.T.Helper()
 	require.Equal(c.T, 101, res.StatusCode)
@@ -58,7 +58,7 @@ func TestStreams(t *testing.T) {
 				assert.Empty(t, r.Header.Get(name))
 			}
 			require.NoError(t, conn.Close())
-			<-c.left // who goes away ends the agent's side
+			<-c.left // the connection to the agent ends when the client disconnects
 		}
 	}
 }
@@ -92,8 +92,8 @@ func TestStreamsAreRefused(t *testing.T) {
 	assert.Contains(t, down.Body["message"], "error dialing backend: dial tcp 127.0.0.1:")
 }
 
-// TestStreamsTakeTheRightToCreate: also by GET.
-func TestStreamsTakeTheRightToCreate(t *testing.T) {
+// TestStreamsRequireTheRightToCreate: the right to create is required even for a GET.
+func TestStreamsRequireTheRightToCreate(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) {
 		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
@@ -111,8 +111,8 @@ func TestStreamsTakeTheRightToCreate(t *testing.T) {
 	c.tunnel(c.upgrade(t.Context(), "GET", apitest.PodsPath+"/one/attach"))
 }
 
-// TestStreamsEndWithTheServer, although neither side says anything.
-func TestStreamsEndWithTheServer(t *testing.T) {
+// TestStreamsEndWhenServerStops: idle streams end when the server stops.
+func TestStreamsEndWhenServerStops(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	conn := c.tunnel(c.upgrade(t.Context(), "POST", apitest.PodsPath+"/one/exec"))
@@ -122,8 +122,9 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestConnectionsAreBounded: apart from watches, and nobody takes them all.
-func TestConnectionsAreBounded(t *testing.T) {
+// TestConnectionsAreLimited: connections have their own limit, separate from watches, and a single user cannot take
+// all of them.
+func TestConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 		b.Authenticators = append(b.Authenticators, auth.AnonymousAccess)

@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/server/internal/exchange"
 )
 
-// Forward passes a request on to the server of the APIService in r.Remote.
+// Forward forwards a request to the extension server of the APIService in r.Remote.
 func (p *Proxy) Forward(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	r.Routed = true
 	if r.LongRunning { // without the time limit of ctx
@@ -34,7 +34,7 @@ func (p *Proxy) Forward(ctx context.Context, w *exchange.Response, r *exchange.R
 	}
 	query := r.HTTP.URL.Query()
 	if !r.IsResource {
-		query.Del("hash") // of an OpenAPI document, which may have changed
+		query.Del("hash") // the hash of an OpenAPI document, which may have changed
 	}
 	c := &connection{
 		proxy: p, out: w, request: r, style: aggregated, head: w.Header().Clone(),
@@ -44,14 +44,14 @@ func (p *Proxy) Forward(ctx context.Context, w *exchange.Response, r *exchange.R
 	return nil
 }
 
-// checkForward returns why a request cannot be passed on, or nil.
+// checkForward returns an error if a request must not be forwarded.
 func (p *Proxy) checkForward(w *exchange.Response, r *exchange.Request) error {
 	if slices.ContainsFunc(strings.Split(r.Path, "/"), func(part string) bool { return part == "." || part == ".." }) {
-		// The other server would clean the path, and serve one that was not authorized.
-		return meta.BadRequest("the path must not lead out of what was asked for: %q", r.Path)
+		// The extension server would clean the path, and serve a path that was not authorized.
+		return meta.BadRequest("the path must not contain . or .. elements: %q", r.Path)
 	}
 	if p.Aggregator.Passed(r.HTTP.Header) {
-		return meta.Failure(http.StatusLoopDetected, "", "the APIService %s leads back here", r.Remote.Name)
+		return meta.Failure(http.StatusLoopDetected, "", "the APIService %s refers back to this server", r.Remote.Name)
 	}
 	if !r.Remote.Available {
 		p.Aggregator.Failed(r.Remote)
@@ -63,14 +63,14 @@ func (p *Proxy) checkForward(w *exchange.Response, r *exchange.Request) error {
 	if !r.Upgrades() {
 		return nil
 	}
-	// By another protocol, such as HTTP/2, a caller could send requests in the name of other users.
+	// With another protocol, such as HTTP/2, a caller could send requests with the identity of other users.
 	if to := r.HTTP.Header.Get("Upgrade"); !strings.EqualFold(to, "websocket") && !strings.HasPrefix(strings.ToUpper(to), "SPDY/") {
 		return meta.BadRequest("this connection cannot be upgraded to %q", to)
 	}
 	return upgradable(w, r)
 }
 
-// modifyAggregated checks and changes the head of a response of the server of an APIService.
+// modifyAggregated checks and changes the head of a response of an extension server.
 func (c *connection) modifyAggregated(res *http.Response) error {
 	if to := res.Header.Get("Location"); to != "" && res.StatusCode >= 300 && res.StatusCode <= 399 {
 		return meta.Failure(http.StatusBadGateway, "", "the backend attempted to redirect this request, which is not permitted")
@@ -80,7 +80,7 @@ func (c *connection) modifyAggregated(res *http.Response) error {
 		res.Header.Del(name)
 	}
 	for _, name := range c.proxy.FlowHeaders {
-		res.Header.Del(name) // they are about the flow control of the other server
+		res.Header.Del(name) // they belong to the flow control of the extension server
 	}
 	if res.StatusCode != http.StatusSwitchingProtocols {
 		res.Trailer, res.Body = nil, withoutTrailer{res.Body, res}
@@ -88,7 +88,7 @@ func (c *connection) modifyAggregated(res *http.Response) error {
 	return nil
 }
 
-// withoutTrailer is the body of a response without a trailer, which could carry the headers that
+// withoutTrailer is the body of a response without its trailer. The trailer could have the headers that
 // modifyAggregated removes.
 type withoutTrailer struct {
 	io.ReadCloser
@@ -102,15 +102,15 @@ func (b withoutTrailer) Close() error {
 	return err
 }
 
-// originHeaders affect everything at the address of this server. With them the server of one API group
-// could change what callers send to all others, or where they send it.
+// originHeaders are response headers that apply to the whole origin of this server. With them, the server of one API
+// group could change the requests of clients to other API groups, or redirect them.
 var originHeaders = []string{
 	"Alt-Svc", "Clear-Site-Data", "Nel", "Public-Key-Pins", "Refresh", "Report-To", "Reporting-Endpoints", "Service-Worker-Allowed",
 	"Set-Cookie", "Set-Cookie2", "Strict-Transport-Security",
 }
 
-// aggregatedFailure returns the error of a request without a response from the server of an
-// APIService, and has the server checked.
+// aggregatedFailure returns the error for a request to which the extension server did not respond, and triggers a
+// probe of that server.
 func (c *connection) aggregatedFailure(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return meta.Timeout("the server of %s did not answer in time", c.request.Remote.GroupVersion)

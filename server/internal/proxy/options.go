@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/internal/resource"
 )
 
-// connectOptions returns the options object of a connection. Each field of the kind that is a single
-// value or a list of them is read from the query parameters of its name.
+// connectOptions returns the options object of a connection. Each field of the kind that is a scalar or a list of
+// scalars is read from the query parameters of that name.
 func connectOptions(q url.Values, v *resource.Version) (*meta.Object, error) {
 	options := meta.NewObject(map[string]any{})
 	options.SetGVK(v.GVK())
@@ -35,8 +35,8 @@ func connectOptions(q url.Values, v *resource.Version) (*meta.Object, error) {
 	return options, nil
 }
 
-// optionValue returns the value of a field with the parameters of its name, or nil if the field has
-// another type.
+// optionValue returns the value of a field from the query parameters of its name, or nil if the field has another
+// type.
 func optionValue(texts []string, s *schema.Schema) (any, error) {
 	switch s.Type {
 	case schema.String:
@@ -46,7 +46,7 @@ func optionValue(texts []string, s *schema.Schema) (any, error) {
 	case schema.Integer:
 		return strconv.ParseInt(texts[0], 10, 64)
 	case schema.Array:
-		if s.Items.Type == schema.Integer { // one parameter may have several numbers, separated by commas
+		if s.Items.Type == schema.Integer { // a parameter may have several numbers, separated by commas
 			texts = strings.Split(strings.Join(texts, ","), ",")
 		}
 		list := make([]any, 0, len(texts))

@@ -8,8 +8,8 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestNamesOfPaths: namespaces and objects may be named as what else stands in paths.
-func TestNamesOfPaths(t *testing.T) {
+// TestNamesMayBePathKeywords: namespaces and objects may have the names of path elements such as watch.
+func TestNamesMayBePathKeywords(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	for _, word := range []string{"proxy", "log", "exec", "status", "scale", "finalize", "watch", "namespaces", "pods"} {

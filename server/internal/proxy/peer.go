@@ -10,17 +10,17 @@ import (
 	"orch.io/controlplane/server/internal/exchange"
 )
 
-// peer is the response to the caller of a connection. The write deadline runs during each write, and
-// not between writes.
+// peer is the response to the caller of a connection. The write deadline applies during each write, and not between
+// writes.
 type peer struct {
 	*exchange.Response
-	body *upload // nil if the request has none
+	body *upload // nil: the request has no body
 }
 
-// upload is the body of a request.
+// upload is the body of a request. It records whether it was read to its end.
 type upload struct {
 	io.ReadCloser
-	read atomic.Bool // to the end
+	read atomic.Bool // the body was read to its end
 }
 
 // Read implements io.Reader.
@@ -32,8 +32,8 @@ func (u *upload) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// finish flushes the response and closes the body, if the body was not read to its end. A read that is
-// still waiting for the caller returns after a moment.
+// finish flushes the response and closes the body, if the body was not read to its end. A concurrent read that waits
+// for the caller is interrupted.
 func (p peer) finish() {
 	if p.body.read.Load() {
 		return
@@ -45,16 +45,16 @@ func (p peer) finish() {
 	_ = p.body.Close()
 }
 
-// closeIfUnread makes the response the last one of its HTTP/1 connection if the body was not read to
-// its end. Otherwise net/http would wait for the rest, or read the rest as the next request.
+// closeIfUnread makes the response the last on its HTTP/1 connection if the body was not read to its end. Otherwise
+// net/http would wait for the rest, or read the rest as the next request.
 func (p peer) closeIfUnread() {
 	if p.body != nil && !p.body.read.Load() && p.Request.HTTP.ProtoMajor == 1 {
 		p.Header().Set("Connection", "close")
 	}
 }
 
-// WriteHeader implements http.ResponseWriter. Informational responses are not recorded, and those of
-// the server of an APIService are dropped because callers of an API do not need them.
+// WriteHeader implements http.ResponseWriter. Informational responses are not recorded. Those of an extension server
+// are dropped, because clients of an API do not need them.
 func (p peer) WriteHeader(code int) {
 	if code < 200 && p.Request.Remote != nil && code != http.StatusSwitchingProtocols {
 		return
@@ -76,7 +76,7 @@ func (p peer) Write(b []byte) (int, error) {
 	return p.Response.Write(b)
 }
 
-// FlushError implements the flush of http.ResponseController.
+// FlushError implements the method that http.ResponseController uses.
 func (p peer) FlushError() error {
 	p.Request.Deadline.Renew()
 	defer p.Request.Deadline.Pause()

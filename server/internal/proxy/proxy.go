@@ -1,5 +1,5 @@
-// Package proxy passes requests on to other servers: to agents of nodes, pods and services by
-// sub-resources such as exec, log and proxy, and to the servers of APIServices.
+// Package proxy forwards requests to other servers: through subresources such as exec, log and proxy to node agents,
+// pods and services, and to the extension servers of APIServices.
 package proxy
 
 import (
@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/server/internal/requestmetrics"
 )
 
-// Proxy passes on the requests of one server. Its fields must be set before its first request.
+// Proxy forwards the requests of a server. Its fields must be set before its first request.
 type Proxy struct {
 	Objects    *objects.Store
 	Aggregator *aggregator.Aggregator // nil if the kind APIService is not registered
@@ -26,11 +26,11 @@ type Proxy struct {
 	Log        *slog.Logger
 	Lifetime   *exchange.Lifetime // ends connections
 
-	// Dial returns the scheme and host of a target of a sub-resource, and the transport to it. It is
-	// nil if the server reaches no nodes and pods.
+	// Dial returns the scheme and host of the target of a subresource, and the transport to it. It is nil if the
+	// server cannot reach nodes and pods.
 	Dial func(context.Context, *registry.Target) (*url.URL, http.RoundTripper, error)
 
-	// Allow authorizes a further verb on the object of a request.
+	// Allow checks whether the user may use a further verb on the object of a request.
 	Allow func(ctx context.Context, r *exchange.Request, verb string) error
 
 	// StripCredentials removes the credentials of this server's callers from a header.
@@ -38,12 +38,12 @@ type Proxy struct {
 	FlowHeaders      [2]string // the response headers of flow control
 }
 
-// Admit runs admission for a request to connect with options. It returns the call of the function
-// that finds the target.
+// Admit runs admission for a request to connect with options. It returns the call for the function that finds the
+// target.
 type Admit func(ctx context.Context, r *exchange.Request, options *meta.Object) (*registry.Call, error)
 
-// Connect answers a request to a sub-resource that connects. Its parameters are in the query; for
-// methods other than those of a proxy the body is not read.
+// Connect serves a request to a connecting subresource. Its options are in the query; the body is read only by
+// subresources that proxy.
 func (p *Proxy) Connect(ctx context.Context, w *exchange.Response, r *exchange.Request, admit Admit) error {
 	if err := r.Usage.AcquireSeat(ctx); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *Proxy) Connect(ctx context.Context, w *exchange.Response, r *exchange.R
 	return nil
 }
 
-// upgradable returns why the connection of a request cannot change its protocol, or nil.
+// upgradable returns an error if the connection of a request cannot change its protocol.
 func upgradable(w *exchange.Response, r *exchange.Request) error {
 	if !w.CanHijack() {
 		return meta.BadRequest("this connection cannot be upgraded")
@@ -94,12 +94,12 @@ func upgradable(w *exchange.Response, r *exchange.Request) error {
 	return nil
 }
 
-// target returns the target of a request, or nil if the kind has none for it. It returns an error if
-// the caller may not connect to it.
+// target returns the target of a request, or nil if the kind has no target for it. It returns an error if the caller
+// may not connect to it.
 func (p *Proxy) target(ctx context.Context, r *exchange.Request, admit Admit) (*registry.Target, error) {
 	style := r.Sub.Connect.Style
 	if style == registry.Streams && r.Verb != "create" {
-		if err := p.Allow(ctx, r, "create"); err != nil { // a browser opens a WebSocket by GET; the right to get is not enough
+		if err := p.Allow(ctx, r, "create"); err != nil { // a browser opens a WebSocket with GET, for which the right to get is not sufficient
 			return nil, err
 		}
 	}
@@ -128,15 +128,14 @@ func cleanPath(p string) string {
 	return clean
 }
 
-// redirect redirects to the path with a slash at the end, so that relative links of a page lead to
-// paths below it.
+// redirect redirects to the path with a slash at the end, so that relative links of a page refer to paths below it.
 func redirect(w *exchange.Response, r *exchange.Request) {
 	to := url.URL{Path: r.Path + "/", RawQuery: r.HTTP.URL.RawQuery}
 	w.Header().Set("Location", to.String())
 	w.WriteHeader(http.StatusMovedPermanently)
 }
 
-// Forwards reports whether requests of a method are passed on by a sub-resource that proxies.
+// Forwards reports whether a proxying subresource forwards requests of a method.
 func Forwards(method string) bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:

@@ -15,14 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/requestheader"
+	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/nodeagent"
 )
 
-// hasAddress gives a pod the address of a server, and its container the port.
+// hasAddress sets the address of a pod, and the port of its container, to those of a server.
 func (c *cluster) hasAddress(name string, at net.Addr) (ip, port string) {
 	ip, port, err := net.SplitHostPort(at.String())
 	require.NoError(c.T, err)
@@ -73,7 +73,7 @@ func TestPodProxy(t *testing.T) {
 	assert.Equal(t, apitest.PodsPath+"/web/proxy/?x=1", c.Do("GET", apitest.PodsPath+"/web/proxy?x=1", nil).Header.Get("Location"))
 	assert.Equal(t, "POST /", string(c.Do("POST", apitest.PodsPath+"/web/proxy", nil).Raw))
 	c.tunnel(c.upgrade(t.Context(), "GET", apitest.PodsPath+"/web/proxy/socket"))
-	c.tunnel(c.upgrade(t.Context(), "GET", apitest.PodsPath+"/web/proxy")) // clients of sockets follow nothing
+	c.tunnel(c.upgrade(t.Context(), "GET", apitest.PodsPath+"/web/proxy")) // WebSocket clients do not follow redirects
 	assert.Equal(t, 500, c.Do("GET", apitest.PodsPath+"/web/proxy/code200", nil, "Connection", "Upgrade", "Upgrade", "x").Code)
 	for to, want := range map[string]string{
 		"/foo/bar?x=1":                           apitest.PodsPath + "/web/proxy/foo/bar?x=1",
@@ -102,9 +102,9 @@ func TestPodProxy(t *testing.T) {
 	assert.Contains(t, got.Body["message"], "error trying to reach service: dial tcp 127.0.0.1:")
 }
 
-// TestProxiesStayOutside: what a pod, or a node, says its address is must not lead to the
-// server itself or its link.
-func TestProxiesStayOutside(t *testing.T) {
+// TestProxyRefusesLocalAddresses: the address of a pod or node must not lead to the server itself or its link-local
+// network.
+func TestProxyRefusesLocalAddresses(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) { b.Connector = nodeagent.New(nodeagent.Config{}) })
 	plain := newAgent(t, false)
@@ -112,7 +112,7 @@ func TestProxiesStayOutside(t *testing.T) {
 	for _, ip := range []string{"127.0.0.1", "127.8.8.8", "169.254.169.254", "::1", "fe80::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "224.0.0.1"} {
 		answer := c.Do("PATCH", apitest.PodsPath+"/web/status", fmt.Sprintf(`{"status":{"podIP":%q,"podIPs":[{"ip":%[1]q}]}}`, ip))
 		if answer.Code != 200 {
-			continue // no address of a pod anyway
+			continue // not a valid address of a pod
 		}
 		for _, name := range []string{"web", "https:web:" + port} {
 			got := c.Must(400, "GET", apitest.PodsPath+"/"+name+"/proxy/x", nil)
@@ -156,11 +156,11 @@ func TestNodeProxy(t *testing.T) {
 	assert.Equal(t, "500 no preferred addresses found; known addresses: []", fmt.Sprint(got.Code, " ", got.Body["message"]))
 }
 
-// instead connects to one server whatever the target is, which it notes.
+// instead is a Connector that connects to a fixed server and records the target.
 type instead struct {
 	*http.Transport
 	url  string
-	host string // of the last target
+	host string // host of the last target
 }
 
 func (c *instead) Connect(_ context.Context, to *registry.Target) (*url.URL, http.RoundTripper, error) {
@@ -183,7 +183,7 @@ func TestServiceProxy(t *testing.T) {
 	}
 	c.Must(201, "POST", "/api/v1/namespaces/default/endpoints", endpoints(""))
 	none := c.Must(503, "GET", services+"/svc:web/proxy/x", nil)
-	assert.Equal(t, `no endpoints available for service "svc:web"`, none.Body["message"]) // it is no pod's
+	assert.Equal(t, `no endpoints available for service "svc:web"`, none.Body["message"]) // the service has no pods
 	c.Must(200, "PUT", "/api/v1/namespaces/default/endpoints/svc", endpoints(`,"targetRef":{"kind":"Pod","namespace":"default","name":"web"}`))
 	for _, name := range []string{"svc:web", "svc:80", "http:svc:web"} {
 		got := c.Must(200, "GET", services+"/"+name+"/proxy/x?y=1", nil)
@@ -202,12 +202,12 @@ func TestServiceProxy(t *testing.T) {
 		got := c.Do("GET", services+"/"+name+"/proxy/x", nil)
 		assert.Equal(t, want, fmt.Sprint(got.Code, " ", got.Body["message"]), name)
 	}
-	c.status("web", "192.0.2.7") // the pod has another address now
+	c.status("web", "192.0.2.7") // the address of the pod has changed
 	c.Must(503, "GET", services+"/svc:web/proxy/x", nil)
 }
 
-// TestManyEndpointsAreBounded: of what an object of Endpoints says of a service little is
-// looked at: neither its ports times its addresses, nor a pod for each.
+// TestManyEndpointsAreBounded: a service with many endpoints does not cost the product of its ports and addresses,
+// nor a pod lookup for each address.
 func TestManyEndpointsAreBounded(t *testing.T) {
 	c := newCluster(t)
 	c.Must(201, "POST", "/api/v1/namespaces/default/services", `{"metadata":{"name":"svc"},"spec":{"ports":[{"name":"web","port":80}]}}`)
@@ -229,16 +229,15 @@ func TestManyEndpointsAreBounded(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		ask()
 		runtime.ReadMemStats(&after)
-		assert.Less(t, after.Mallocs-before.Mallocs, uint64(100_000), what) // fewer than there are pairs
+		assert.Less(t, after.Mallocs-before.Mallocs, uint64(100_000), what) // fewer than pairs of port and address
 	}
 }
 
-// TestProxiesTellNoIdentity: what the authenticators of a server believe is not handed on
-// to others who may.
-func TestProxiesTellNoIdentity(t *testing.T) {
+// TestProxyRemovesIdentityHeaders: headers that authenticators trust are not forwarded.
+func TestProxyRemovesIdentityHeaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) {
-		front, err := requestheader.New(requestheader.Config{Roots: x509.NewCertPool(), UserHeaders: []string{"X-Who"},
+		front, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: x509.NewCertPool(), UserHeaders: []string{"X-Who"},
 			UIDHeaders: []string{"X-Who-UID"}, GroupHeaders: []string{"X-In"}, ExtraPrefixes: []string{"X-More-"}})
 		require.NoError(t, err)
 		b.Authenticators = []auth.Authenticator{auth.Union(front), auth.AnonymousAccess}

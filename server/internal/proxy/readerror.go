@@ -12,10 +12,10 @@ import (
 	"orch.io/controlplane/server/internal/exchange"
 )
 
-// maxErrorText is how many bytes of the body of an error response are passed on.
+// maxErrorText bounds the part of an error response that is forwarded, in bytes.
 const maxErrorText = 10 << 10
 
-// readErrors are the reasons and texts for the status codes of targets, as clients expect them.
+// readErrors are the reasons and messages for the status codes of targets, as clients expect them.
 var readErrors = map[int]struct {
 	reason meta.Reason
 	text   string
@@ -28,8 +28,8 @@ var readErrors = map[int]struct {
 	http.StatusServiceUnavailable: {meta.ReasonServiceUnavailable, "the server is currently unable to handle the request"},
 }
 
-// readError returns the Status of a request to a sub-resource that reads, such as log, if the target
-// responded with an error. It closes the body of the response.
+// readError returns the Status for a request to a subresource that reads, such as log, if the target responded with
+// an error. It closes the body of the response.
 func readError(r *exchange.Request, res *http.Response) *meta.Status {
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorText))
 	_ = res.Body.Close()

@@ -15,15 +15,15 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestServersObeyEachOthersAPIServices: a version that one server gave to a third one, or took
-// back, goes on to that from another one, too, with the first request, whatever it asks for.
-func TestServersObeyEachOthersAPIServices(t *testing.T) {
+// TestServersFollowEachOthersAPIServices: after an APIService is created or deleted through one server, the next
+// request to another server is forwarded or served accordingly.
+func TestServersFollowEachOthersAPIServices(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	w := apitest.NewPair(t, func(b *server.Builder) {
 		b.ServiceResolver, b.Serving.ProxyCertificate = h.find, h.certificate
 		if _, is := b.Storage.(*apitest.LaggingStore); is {
-			b.RunControllers = []string{"*", "-apiservice-availability"} // which asks for what is new
+			b.RunControllers = []string{"*", "-apiservice-availability"} // it would read the APIServices
 		}
 	})
 	h.leads(server.Endpoint{Handler: h.back()})
@@ -50,8 +50,8 @@ func TestServersObeyEachOthersAPIServices(t *testing.T) {
 	}
 }
 
-// TestNewAPIServiceCountsTowardsConnectionLimits: a connection that is forwarded by an APIService
-// unknown until that request counts towards the limits.
+// TestNewAPIServiceCountsTowardsConnectionLimits: a forwarded connection counts towards the limits even if the server
+// learns of the APIService only with that request.
 func TestNewAPIServiceCountsTowardsConnectionLimits(t *testing.T) {
 	t.Parallel()
 	const bound = 8
@@ -60,17 +60,17 @@ func TestNewAPIServiceCountsTowardsConnectionLimits(t *testing.T) {
 		b.ServiceResolver, b.Serving.ProxyCertificate = h.find, h.certificate
 		b.Limits.Connections = bound
 		if _, is := b.Storage.(*apitest.LaggingStore); is {
-			b.RunControllers = []string{"*", "-apiservice-availability"} // which asks for what is new
+			b.RunControllers = []string{"*", "-apiservice-availability"} // it would read the APIServices
 		}
 	})
-	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, _ *http.Request) {
 		conn, rest, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return
 		}
 		defer conn.Close()
 		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
-		_, _ = rest.ReadByte() // until the caller goes
+		_, _ = rest.ReadByte() // until the client disconnects
 	}))
 	a, b := apitest.As(t, w.Servers[0], "admin", auth.Masters), apitest.NewClient(t, w.Servers[1].URL(), http.DefaultClient)
 	for n := 0; ; n++ {
@@ -90,9 +90,9 @@ func TestNewAPIServiceCountsTowardsConnectionLimits(t *testing.T) {
 	}
 }
 
-// TestServersObeyEachOthersPolicies: what one server was told to refuse another one refuses
-// with the next request, and no longer than the first one.
-func TestServersObeyEachOthersPolicies(t *testing.T) {
+// TestServersFollowEachOthersPolicies: after a policy is created or deleted through one server, the next request to
+// another server is refused or allowed accordingly.
+func TestServersFollowEachOthersPolicies(t *testing.T) {
 	t.Parallel()
 	refuses := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review struct{ Request struct{ UID string } }

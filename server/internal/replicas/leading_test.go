@@ -19,12 +19,12 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -214,7 +214,7 @@ func TestLeadersHandOver(t *testing.T) {
 		assert.Equal(t, 1, led[fmt.Sprint(next, " c")], "as at the start of a server")
 		held := a.Must(200, "GET", leasesPath+"/"+testLease, nil).Body
 		assert.EqualValues(t, 1, apitest.Nested(held, "spec", "leaseTransitions"))
-		assert.Contains(t, f.logs[0].String(), `msg="gave the lease up" lease=kube-system/`+testLease)
+		assert.Contains(t, f.logs[0].String(), `msg="released the lease" lease=kube-system/`+testLease)
 
 		f.servers[next].Drain() // which still answers
 		synctest.Wait()
@@ -253,7 +253,7 @@ func TestLeaderWithoutStore(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		assert.LessOrEqual(t, time.Since(begun), 16*time.Second)
-		assert.Contains(t, f.logs[0].String(), `msg="the lease is lost" lease=kube-system/`+testLease)
+		assert.Contains(t, f.logs[0].String(), `msg="lost the lease" lease=kube-system/`+testLease)
 
 		f.cuts[0].SetPlan(nil)
 		time.Sleep(time.Minute)

@@ -19,12 +19,12 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 )
 
 // fullStore takes deletions alone.
@@ -78,7 +78,7 @@ func TestFullStoreWithoutLeader(t *testing.T) {
 		for _, i := range []int{1, 2} {
 			assert.Zero(t, f.leads(i, "controlplane-cleanup"))
 			assert.Contains(t, f.logs[i].String(), "store is full; running cleanup without a leader")
-			assert.Equal(t, 1, strings.Count(f.logs[i].String(), `msg="asking for the lease fails" lease=kube-system/controlplane-apis`), "it is told once")
+			assert.Equal(t, 1, strings.Count(f.logs[i].String(), `msg="failed to acquire the lease" lease=kube-system/controlplane-apis`), "it is told once")
 		}
 		led, _ := f.counts()
 		assert.Empty(t, drop(led, "kube-root-ca.crt"), "controllers of the program do more than to delete")
@@ -186,7 +186,7 @@ func TestLeadersRenewWhatOthersEdit(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.GreaterOrEqual(t, edited.Load(), int32(30))
 		assert.Equal(t, 0, f.leader(testLease, 0, 1))
-		assert.NotContains(t, f.logs[0].String(), "the lease is lost")
+		assert.NotContains(t, f.logs[0].String(), "lost the lease")
 	})
 }
 

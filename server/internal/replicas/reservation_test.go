@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -189,7 +189,7 @@ func TestReservationsPerCommitAreBounded(t *testing.T) {
 		for _, query := range []string{"", "?dryRun=All"} {
 			got := apitest.Must(t, s, 413, "POST", apitest.ServicesPath+query, nodePorts(1000))
 			require.Equal(t, "RequestEntityTooLarge", got.String("reason"))
-			require.Regexp(t, `Service "s" cannot be kept: one write would reserve 1001 values in \d+ bytes: limit is 114 values in 32256 bytes`, got.String("message"))
+			require.Regexp(t, `Service "s" cannot be stored: one write would reserve 1001 values in \d+ bytes: limit is 114 values in 32256 bytes`, got.String("message"))
 		}
 		require.Empty(t, reserved(t, store))
 		apitest.Must(t, s, 201, "POST", apitest.ServicesPath, nodePorts(113))

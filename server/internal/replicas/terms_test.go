@@ -17,10 +17,10 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 )
 
 // deposed is a leader that was paused and wakes: another one leads, and what it was about

@@ -1,4 +1,4 @@
-// Package requestinfo tells what a request asks for, from its method, path and query alone.
+// Package requestinfo derives the attributes of a request from its method, path and query.
 package requestinfo
 
 import (
@@ -9,29 +9,28 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Info is what a request asks for. Only Verb, Path and Query are set where the path does
-// not have the shape of a resource.
+// Info has the attributes of a request. If the path does not have the form of a resource path, only
+// Verb, Path and Query are set.
 type Info struct {
-	Verb  string // get, list, watch, create, ...; of a path that is no resource the HTTP method in lower case
+	Verb  string // get, list, watch, create, ...; "" for an unknown method of a resource; the HTTP method in lower case for other paths
 	Path  string
 	Query url.Values
 
 	IsResource  bool
 	Group       string
-	APIVersion  string // the version segment
+	APIVersion  string // version segment of the path
 	Resource    string
 	Namespace   string
-	Inside      bool // the resource stands below a namespace
+	Inside      bool // the path is below a namespace
 	Name        string
 	Subresource string
-	Beyond      bool   // the path goes on after the sub-resource, where nothing is
-	Rest        string // of the path, after the sub-resource proxy, as it came
-	Selected    string // the one name that a list or watch is narrowed to by its field selector
+	Beyond      bool   // the path has further segments after the subresource, so that it is not found
+	Rest        string // the path after the subresource proxy, not normalized
+	Selected    string // name of the only object that the field selector of a list or watch can match
 }
 
-// Of takes a request apart. Paths that do not have the shape of a resource stay
-// non-resource requests; routing uses the same fields as authorization, so that no
-// spelling of a path can be one thing to the one and another to the other.
+// Of returns the attributes of a request. Routing and authorization use the same attributes, so
+// that no spelling of a path can mean different things to them.
 func Of(h *http.Request) Info {
 	r := Info{Path: h.URL.Path}
 	if h.URL.RawQuery != "" {
@@ -43,11 +42,12 @@ func Of(h *http.Request) Info {
 	return r
 }
 
-// parsePath takes a path apart that has the shape of a resource.
+// parsePath sets the attributes of a resource path. It reports false if the path does not have that
+// form.
 func (r *Info) parsePath(method string) bool {
 	var room [8]string
 	parts := room[:0]
-	// Of the slashes at the start only one belongs to the path: "//api/v1" is no path of the API.
+	// Only the first of several leading slashes is removed: "//api/v1" is not a path of the API.
 	path := strings.TrimRight(strings.TrimPrefix(r.Path, "/"), "/")
 	for p, left, more := "", path, true; more; {
 		p, left, more = strings.Cut(left, "/")
@@ -97,8 +97,8 @@ func (r *Info) parsePath(method string) bool {
 	return true
 }
 
-// endsInSubresource reports whether the last part of a path is where the names of
-// sub-resources of items stand. The old paths of watches have none.
+// endsInSubresource reports whether the last segment is at the position of a subresource. The
+// deprecated watch paths have no subresources.
 func endsInSubresource(parts []string) bool {
 	at := 2
 	if parts[0] == "apis" {
@@ -112,8 +112,8 @@ func endsInSubresource(parts []string) bool {
 	return len(parts) == at+3 && parts[at] != "watch"
 }
 
-// resourceVerb is the API verb of a method. The old paths of watches have no
-// other; methods that the API does not know are no verb of it.
+// resourceVerb returns the API verb of a method. Deprecated watch paths (oldForm) always mean
+// watch. An unknown method has the verb "".
 func resourceVerb(method string, item, watch, oldForm bool) string {
 	if oldForm {
 		return "watch"
@@ -139,11 +139,11 @@ func resourceVerb(method string, item, watch, oldForm bool) string {
 		}
 		return "deletecollection"
 	}
-	return "" // a method must not pass for a verb by its name
+	return "" // a method such as "WATCH" must not be taken for a verb
 }
 
-// selectedName is the name that a list or watch is narrowed to by its field
-// selector, so that a grant for the name covers it.
+// selectedName returns the name in the field selector of a list or watch, so that a permission for
+// that name suffices.
 func selectedName(r *Info) string {
 	if r.Name != "" || (r.Verb != "list" && r.Verb != "watch") || !r.Query.Has("fieldSelector") {
 		return ""
@@ -156,16 +156,15 @@ func selectedName(r *Info) string {
 	return name
 }
 
-// Truthy reads a boolean query parameter as the API does: everything but 0 and
-// false is true.
+// Truthy parses a boolean query parameter like the API: every value except 0 and false is true.
 func Truthy(q url.Values, name string) bool {
 	v, ok := q[name]
 	return ok && len(v) > 0 && v[0] != "0" && !strings.EqualFold(v[0], "false")
 }
 
-// ConnectsBy reports whether requests to a sub-resource of that name are long-running, by the
-// conventions of the field. It is for types that another server serves; those of this server say so
-// themselves.
+// ConnectsBy reports whether requests to a subresource with this name are long-running, by the
+// conventions of Kubernetes. It is for types of aggregated API servers; types of this server
+// declare it.
 func ConnectsBy(subresource string) bool {
 	switch subresource {
 	case "attach", "exec", "log", "portforward", "proxy":

@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Path shapes and verbs of the conventions, row by row, and the odd spellings
-// that must not slip past authorization.
+// TestOf checks the attributes of conventional paths, and of unusual spellings that must not bypass
+// authorization.
 func TestOf(t *testing.T) {
 	type want struct {
 		verb, group, version, resource, namespace, name, sub string
 	}
 	for _, c := range []struct {
 		method, path string
-		want         want // zero: no resource
+		want         want // zero if the path is not a resource path
 	}{
 		{"GET", "/api/v1/configmaps", want{"list", "", "v1", "configmaps", "", "", ""}},
 		{"GET", "/api/v1/namespaces/ns/configmaps", want{"list", "", "v1", "configmaps", "ns", "", ""}},
@@ -92,14 +92,15 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// An encoded slash is a slash: what authorization sees is what is served.
-func TestDecodesOnce(t *testing.T) {
+// TestEncodedSlashSeparatesSegments checks that an encoded slash separates segments for
+// authorization as for routing.
+func TestEncodedSlashSeparatesSegments(t *testing.T) {
 	r := Of(httptest.NewRequest("GET", "/api/v1/namespaces/ns%2Fsecrets%2Fx/configmaps", nil))
 	require.Equal(t, "secrets", r.Resource)
 	require.Equal(t, "configmaps", r.Subresource)
 }
 
-// A selector on one name is a question about that name.
+// TestSelectedName checks when a field selector restricts a request to a name.
 func TestSelectedName(t *testing.T) {
 	for query, name := range map[string]string{
 		"fieldSelector=metadata.name%3Da":                         "a",
@@ -110,9 +111,9 @@ func TestSelectedName(t *testing.T) {
 		r := Of(httptest.NewRequest("GET", "/api/v1/namespaces/ns/secrets?"+query, nil))
 		require.Equal(t, name, r.Name+r.Selected, query)
 		r = Of(httptest.NewRequest("GET", "/api/v1/watch/namespaces/ns/secrets?"+query, nil))
-		require.Empty(t, r.Name+r.Selected, "the old paths name what they watch")
+		require.Empty(t, r.Name+r.Selected, "deprecated watch paths do not use the field selector")
 		r = Of(httptest.NewRequest("DELETE", "/api/v1/namespaces/ns/secrets?"+query, nil))
-		require.Empty(t, r.Name+r.Selected, "deletecollection is never about one name")
+		require.Empty(t, r.Name+r.Selected, "deletecollection is never restricted to a name")
 	}
 }
 

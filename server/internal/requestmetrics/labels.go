@@ -15,7 +15,7 @@ import (
 // component is the label of the component that answers.
 const component = "apiserver"
 
-// event is what happened to a request.
+// event is an event in the life of a request.
 type event uint8
 
 const (
@@ -28,14 +28,15 @@ const (
 	started          // a watch has sent the initial events
 )
 
-// key determines the labels of an event. The key of a request that the caller may not make, or that
-// nothing serves, has a verb and a code only: callers without rights create no metrics of types.
+// key determines the labels of an event. For a request that is not authorized, or whose path
+// nothing serves, it has only a verb and a code, so that users without permissions cannot create
+// series of types.
 type key struct {
 	event            event
-	version          *resource.Version     // nil if none is served
+	version          *resource.Version     // nil if no version is served
 	sub              *resource.Subresource // nil if none
-	remote           typeLabels            // of a type that another server serves
-	path             string                // of the paths in pathLabel, or a sub-resource of another server
+	remote           typeLabels            // labels of a type that another server serves
+	path             string                // path of pathLabel, or a subresource of another server
 	verb, scope, dry string
 	code             int
 }
@@ -61,8 +62,9 @@ func (m *Metrics) serial(state *resource.State) int64 {
 	return state.Serial
 }
 
-// remoteLabels returns the labels of a request for another server, if the discovery documents of that
-// server contain the resource and the sub-resource: callers may request any.
+// remoteLabels returns the labels of a request for another server if the discovery documents of
+// that server contain the resource and the subresource. Other paths have no labels, because clients
+// can request any path.
 func remoteLabels(r *exchange.Request) (l typeLabels, sub string) {
 	has := r.Remote.Documents.Resources.Has
 	if !has(r.Resource) {
@@ -75,7 +77,7 @@ func remoteLabels(r *exchange.Request) (l typeLabels, sub string) {
 }
 
 // labels returns the labels of a key's version, or none if the version is no longer served, because
-// its metrics were dropped. The lock of kept is held.
+// its series were removed. It is called with the lock of kept held.
 func (m *Metrics) labels(k key) typeLabels {
 	l := k.remote
 	if v := k.version; v != nil {
@@ -98,8 +100,8 @@ func codeLabel(code int) string {
 	return strconv.Itoa(code)
 }
 
-// scopeOf returns the scope of a request: one object, a namespace or the cluster, or "" if it is for no
-// resource.
+// scopeOf returns the scope of a request: "resource" (a single object), "namespace" or "cluster",
+// or "" if the request is not for a resource.
 func scopeOf(r *exchange.Request) string {
 	switch {
 	case r.Name != "" || r.Verb == "create":
@@ -151,8 +153,8 @@ func verbOf(r *exchange.Request, sub *resource.Subresource, scope string) string
 	return "other"
 }
 
-// pathLabel returns the sub-resource label of a path that is no resource. Only the paths of checks,
-// metrics and the version have one.
+// pathLabel returns the subresource label of a path that is not a resource. Only the paths of
+// health checks, metrics and the version have a label.
 func pathLabel(path string) string {
 	switch path {
 	case "/livez", "/readyz", "/healthz", "/metrics", "/metrics/slis", "/version":

@@ -1,5 +1,5 @@
-// Package requestmetrics counts and times the requests of a server, under the names that the field's
-// dashboards query.
+// Package requestmetrics counts and times the requests of a server, with the metric names that the
+// field's dashboards query.
 package requestmetrics
 
 import (
@@ -14,9 +14,9 @@ import (
 	"orch.io/controlplane/server/internal/aggregator"
 )
 
-// Metrics are the metrics of requests. The values of their labels are served types and fixed words,
-// never text that callers choose, so their number is bounded. The metrics of a type are dropped when it
-// is no longer served. Methods may be called concurrently.
+// Metrics has the metrics of requests. The values of their labels are served types and fixed words,
+// never text from clients, so that the number of series is bounded. The series of a type are
+// removed when it is no longer served. Methods may be called concurrently.
 type Metrics struct {
 	types func() *resource.State
 	table func() *aggregator.Table // returns nil if no other server serves versions
@@ -34,7 +34,7 @@ type Metrics struct {
 	users                          map[string]prometheus.Counter
 
 	kept metrics.Kept[key, *handles]
-	used map[typeLabels]bool // the types with metrics; guarded by the lock of kept
+	used map[typeLabels]bool // types with series; guarded by the lock of kept
 }
 
 // latencies are the buckets of request durations. Alerts depend on their bounds.
@@ -186,7 +186,7 @@ func (m *Metrics) Authorized(d auth.Decision, err error, begun time.Time) {
 	m.authz.observe(result, time.Since(begun))
 }
 
-// Panicked counts a panic in a part of the server, one of few names.
+// Panicked counts a panic in a part of the server. The names of parts are a small fixed set.
 func (m *Metrics) Panicked(part string) { m.panics.WithLabelValues(part).Inc() }
 
 // Waited records that a read waited for the cache.

@@ -11,16 +11,16 @@ import (
 	"orch.io/controlplane/server/internal/exchange"
 )
 
-// handles are the metrics with the labels of one key. Which of them are set depends on the event.
+// handles has the metrics with the labels of a key. The event determines which of them are set.
 type handles struct {
 	total         prometheus.Counter
 	duration, sli prometheus.Observer
-	size          prometheus.Observer // nil if the verb has none; of the event started it is the duration
+	size          prometheus.Observer // nil if the verb has none; for the event started, the duration
 	running       prometheus.Gauge
 	watch         *Watch
 }
 
-// Watch are the metrics of the watches of a version.
+// Watch has the metrics of the watches of a version.
 type Watch struct {
 	Events prometheus.Counter  // events sent
 	Sizes  prometheus.Observer // of events, in bytes
@@ -31,7 +31,7 @@ type Watch struct {
 func (m *Metrics) Finished(r *exchange.Request, w *exchange.Response, begun time.Time) {
 	took := time.Since(begun)
 	if r.Aborted {
-		m.of(r, aborted, 0).total.Inc()
+		m.handlesFor(r, aborted, 0).total.Inc()
 		if w.Code == 0 {
 			return
 		}
@@ -40,7 +40,7 @@ func (m *Metrics) Finished(r *exchange.Request, w *exchange.Response, begun time
 	if code == 0 { // net/http writes 200 for a handler that writes nothing
 		code = http.StatusOK
 	}
-	h := m.of(r, answered, code)
+	h := m.handlesFor(r, answered, code)
 	h.total.Inc()
 	h.duration.Observe(took.Seconds())
 	h.sli.Observe((took - r.Usage.Outside.Spent()).Seconds())
@@ -48,25 +48,25 @@ func (m *Metrics) Finished(r *exchange.Request, w *exchange.Response, begun time
 		h.size.Observe(float64(w.Size))
 	}
 	if r.Usage.Refused || code == http.StatusGatewayTimeout {
-		m.of(r, terminated, code).total.Inc()
+		m.handlesFor(r, terminated, code).total.Inc()
 	}
 }
 
 // Running counts a watch or a connection as open until ended is called.
 func (m *Metrics) Running(r *exchange.Request) (ended func()) {
-	g := m.of(r, running, 0).running
+	g := m.handlesFor(r, running, 0).running
 	g.Inc()
 	return g.Dec
 }
 
 // ReceivedBody records the size of the body of a request in bytes.
 func (m *Metrics) ReceivedBody(r *exchange.Request, size int) {
-	m.of(r, received, 0).size.Observe(float64(size))
+	m.handlesFor(r, received, 0).size.Observe(float64(size))
 }
 
-// WatchStarted records that a watch has sent the initial events after a time.
+// WatchStarted records that a watch has sent its initial events after the given time.
 func (m *Metrics) WatchStarted(r *exchange.Request, took time.Duration) {
-	m.of(r, started, 0).size.Observe(took.Seconds())
+	m.handlesFor(r, started, 0).size.Observe(took.Seconds())
 }
 
 // Watch returns the metrics of the watches of a version.
@@ -74,8 +74,8 @@ func (m *Metrics) Watch(v *resource.Version) *Watch {
 	return m.handles(m.types(), key{event: streamed, version: v}).watch
 }
 
-// of returns the metrics of an event of a request.
-func (m *Metrics) of(r *exchange.Request, e event, code int) *handles {
+// handlesFor returns the metrics of an event of a request.
+func (m *Metrics) handlesFor(r *exchange.Request, e event, code int) *handles {
 	k, scope := key{event: e, code: code}, scopeOf(r)
 	switch {
 	case !r.Routed:
@@ -94,12 +94,13 @@ func (m *Metrics) of(r *exchange.Request, e event, code int) *handles {
 	return m.handles(m.types(), k)
 }
 
+// handles returns the metrics of a key, which it caches.
 func (m *Metrics) handles(state *resource.State, k key) *handles {
-	return m.kept.Get(m.serial(state), k, func() *handles { return m.make(k) }, m.drop)
+	return m.kept.Get(m.serial(state), k, func() *handles { return m.makeHandles(k) }, m.dropUnserved)
 }
 
-// make makes the metrics of a key.
-func (m *Metrics) make(k key) *handles {
+// makeHandles creates the metrics of a key. It is called with the lock of kept held.
+func (m *Metrics) makeHandles(k key) *handles {
 	l, sub, code := m.labels(k), k.path, codeLabel(k.code)
 	switch {
 	case l == typeLabels{}:
@@ -139,8 +140,9 @@ func (m *Metrics) make(k key) *handles {
 	return h
 }
 
-// drop drops the metrics of versions that are no longer served. The lock of kept is held.
-func (m *Metrics) drop() {
+// dropUnserved removes the series of versions that are no longer served. It is called with the lock
+// of kept held.
+func (m *Metrics) dropUnserved() {
 	state := m.types()
 	for l := range m.used {
 		if m.serves(state, l) {

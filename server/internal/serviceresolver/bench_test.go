@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/server/internal/serviceresolver"
 )
 
-// BenchmarkResolve resolves one service among many EndpointSlices.
+// BenchmarkResolve resolves a service among many EndpointSlices.
 func BenchmarkResolve(b *testing.B) {
 	build := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
 	build.Register(builtin.Kinds()...)

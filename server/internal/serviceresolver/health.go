@@ -9,12 +9,12 @@ import (
 	"orch.io/controlplane/server/internal/aggregator"
 )
 
-// Fault returns why the objects of a service lead to no endpoint, or nil. The texts are those of
-// APIService conditions.
+// Fault returns the reason why the objects of a service lead to no endpoint, or nil. The texts are
+// the same as in APIService conditions of the field's API server.
 func (r *Resolver) Fault(ctx context.Context, of services.Service) *aggregator.Fault {
 	if r.override != nil {
 		if e, err := r.override(ctx, of); err != nil || e.Handler != nil || e.Address != "" {
-			return nil // the objects do not matter
+			return nil // the program resolves this service
 		}
 	}
 	service, err := r.client.Get(ctx, meta.GroupResource{Resource: "services"}, meta.Key{Namespace: of.Namespace, Name: of.Name})
@@ -36,9 +36,9 @@ func (r *Resolver) Fault(ctx context.Context, of services.Service) *aggregator.F
 		Message: fmt.Sprintf("service/%s in %q is not listening on port %d", of.Name, of.Namespace, of.Port)}
 }
 
-// endpointFault returns why a service has no ready endpoint, or nil.
+// endpointFault returns the reason why a service has no ready endpoint, or nil.
 func (r *Resolver) endpointFault(ctx context.Context, of services.Service, port string) *aggregator.Fault {
-	_, err := r.ready(ctx, of, port)
+	_, err := r.readyEndpoint(ctx, of, port)
 	if err == nil {
 		return nil
 	}

@@ -1,5 +1,5 @@
-// Package serviceresolver resolves Services that the server itself calls, such as those of webhooks, to the
-// addresses behind them.
+// Package serviceresolver resolves Services that the server itself calls, such as webhooks, to
+// addresses.
 package serviceresolver
 
 import (
@@ -18,7 +18,8 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Resolver resolves services by their Service, EndpointSlice and Endpoints objects.
+// Resolver resolves services by their Service, EndpointSlice and Endpoints objects. It is safe for
+// concurrent use.
 type Resolver struct {
 	names    names.Profile
 	client   client.Client
@@ -49,7 +50,7 @@ func (r *Resolver) endpointSlices() meta.GroupResource {
 	return meta.GroupResource{Group: r.names.Group(wellknown.GroupEndpoints), Resource: "endpointslices"}
 }
 
-// sliceNames are the names of the EndpointSlices of each service.
+// sliceNames has the names of the EndpointSlices of each service.
 type sliceNames map[meta.Key]map[string]bool
 
 func (s sliceNames) add(service meta.Key, slice string) {
@@ -65,8 +66,8 @@ func (s sliceNames) remove(service meta.Key, slice string) {
 	}
 }
 
-// Resolve returns an endpoint of a service: its cluster IP or external name, or a random one of its
-// ready endpoints if it has no cluster IP. It implements services.Resolver.
+// Resolve returns an endpoint of a service: its cluster IP or external name, or a randomly chosen
+// ready endpoint if it has no cluster IP. It implements services.Resolver.
 func (r *Resolver) Resolve(ctx context.Context, of services.Service) (services.Endpoint, error) {
 	if r.override != nil {
 		if e, err := r.override(ctx, of); err != nil || e.Handler != nil || e.Address != "" {
@@ -87,18 +88,18 @@ func (r *Resolver) Resolve(ctx context.Context, of services.Service) (services.E
 		if ip := service.String("spec", "clusterIP"); ip != "" && ip != "None" {
 			return endpoint(ip, int64(of.Port)), nil
 		}
-		return r.ready(ctx, of, port.String("name"))
+		return r.readyEndpoint(ctx, of, port.String("name"))
 	}
-	return services.Endpoint{}, fmt.Errorf("the service %s/%s has no port %d", of.Namespace, of.Name, of.Port)
+	return services.Endpoint{}, fmt.Errorf("service %s/%s has no port %d", of.Namespace, of.Name, of.Port)
 }
 
 func endpoint(host string, port int64) services.Endpoint {
 	return services.Endpoint{Address: net.JoinHostPort(host, strconv.FormatInt(port, 10))}
 }
 
-// ready returns a random one of the ready endpoints of a service, from its EndpointSlices, or from its
-// Endpoints if the slices have none.
-func (r *Resolver) ready(ctx context.Context, of services.Service, port string) (services.Endpoint, error) {
+// readyEndpoint returns a randomly chosen ready endpoint of a service, from its EndpointSlices, or
+// from its Endpoints if the slices have none.
+func (r *Resolver) readyEndpoint(ctx context.Context, of services.Service, port string) (services.Endpoint, error) {
 	var found []services.Endpoint
 	for _, name := range r.slicesOf(of) {
 		slice, err := r.client.Get(ctx, r.endpointSlices(), meta.Key{Namespace: of.Namespace, Name: name})

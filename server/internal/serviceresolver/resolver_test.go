@@ -57,7 +57,7 @@ func TestResolve(t *testing.T) {
 		assert.Equal(t, services.Endpoint{Address: want}, e)
 	}
 	for service, want := range map[services.Service]string{
-		of("usual", 80): "the service a/usual has no port 80", of("headless", 80): `no endpoints available for service "headless"`,
+		of("usual", 80): "service a/usual has no port 80", of("headless", 80): `no endpoints available for service "headless"`,
 		of("empty", 443): `no endpoints available for service "empty"`, of("missing", 443): `services "missing" not found`,
 	} {
 		_, err := s.Resolve(t.Context(), service)

@@ -14,9 +14,9 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// servedPaths are paths of all resources and sub-resources that a server tells of: of
-// collections, across and in a namespace, of items and of what they have below. versions and
-// subresources are how many of each there are.
+// servedPaths returns paths of all resources and subresources in the discovery documents: of
+// collections, across namespaces and in a namespace, of items, and below items. versions and
+// subresources are the numbers of each.
 func servedPaths(t *testing.T, s http.Handler) (paths []string, versions, subresources int) {
 	groups := []string{"/api/v1"}
 	var list struct {
@@ -56,7 +56,8 @@ func servedPaths(t *testing.T, s http.Handler) (paths []string, versions, subres
 	return paths, versions, subresources
 }
 
-// labelSets are how many there are of each family, and of those that tell of a type.
+// labelSets returns the number of label sets of each family, and the number of those with a
+// resource.
 func labelSets(t *testing.T, reg prometheus.Gatherer) (all, typed map[string]int) {
 	all, typed = map[string]int{}, map[string]int{}
 	for name, f := range gathered(t, reg) {
@@ -70,17 +71,17 @@ func labelSets(t *testing.T, reg prometheus.Gatherer) (all, typed map[string]int
 	return all, typed
 }
 
-// requestFamilies are those that have labels of requests.
+// requestFamilies are the families with labels of requests.
 var requestFamilies = []string{
 	"apiserver_request_total", "apiserver_request_duration_seconds", "apiserver_request_sli_duration_seconds", "apiserver_response_sizes",
 	"apiserver_request_body_size_bytes", "apiserver_request_terminations_total", "apiserver_request_aborts_total", "apiserver_longrunning_requests",
 }
 
-// everyMethod is the methods with which hostile callers ask.
+// everyMethod lists the methods of hostile requests.
 var everyMethod = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "GRAB"}
 
-// TestUnauthorizedRequestsCreateNoMetricSeries: unauthorized callers create no metric series and
-// do not count as users of deprecated versions.
+// TestUnauthorizedRequestsCreateNoMetricSeries checks that unauthorized requests create no series
+// with a resource and do not count as use of deprecated versions.
 func TestUnauthorizedRequestsCreateNoMetricSeries(t *testing.T) {
 	t.Parallel()
 	s, reg := metricsServer(t, func(b *server.Builder) {
@@ -110,11 +111,11 @@ func TestUnauthorizedRequestsCreateNoMetricSeries(t *testing.T) {
 	assert.Contains(t, page, `apiserver_request_total{code="403",component="apiserver",dry_run="",group="",resource="",scope="",subresource="",verb="LIST",version=""}`)
 	send(s, "GET", "/apis/apps/v1/deployments", "")
 	all, _ = labelSets(t, reg)
-	assert.Equal(t, 1, all["apiserver_requested_deprecated_apis"], "of who may")
+	assert.Equal(t, 1, all["apiserver_requested_deprecated_apis"], "an authorized request counts")
 }
 
-// TestRequestSeriesAreBounded by what is served, as the comment of counts derives it: a caller
-// who may do all he likes makes no more.
+// TestRequestSeriesAreBounded checks that the number of series depends only on the served types,
+// even for requests of a user with all permissions.
 func TestRequestSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	s, reg := metricsServer(t)

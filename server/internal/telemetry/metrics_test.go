@@ -35,9 +35,9 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-var updateMetrics = flag.Bool("update-metrics", false, "writes the list of metrics anew")
+var updateMetrics = flag.Bool("update-metrics", false, "rewrite the list of metrics")
 
-// metricsServer has everything in it that counts something.
+// metricsServer returns a server with every part that has metrics.
 func metricsServer(t *testing.T, configure ...func(*server.Builder)) (*server.Server, *prometheus.Registry) {
 	reg := prometheus.NewRegistry()
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}"), names.Kubernetes)
@@ -65,7 +65,7 @@ func metricsServer(t *testing.T, configure ...func(*server.Builder)) (*server.Se
 	return s, reg
 }
 
-// rootOf knows one caller, and one whose credentials are bad.
+// rootOf authenticates root, and returns an error for the user bad.
 func rootOf(r *http.Request) (*auth.User, error) {
 	switch r.Header.Get("X-Caller") {
 	case "root":
@@ -76,7 +76,7 @@ func rootOf(r *http.Request) (*auth.User, error) {
 	return nil, nil
 }
 
-// send sends a request of root.
+// send sends a request as root.
 func send(s http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r, w := httptest.NewRequest(method, path, strings.NewReader(body)), httptest.NewRecorder()
 	r.Header.Set("X-Caller", "root")
@@ -90,8 +90,8 @@ func send(s http.Handler, method, path, body string, headers ...string) *httptes
 
 var descPattern = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", unit: "[^"]*", constLabels: \{[^}]*\}, variableLabels: \{([^}]*)\}\}$`)
 
-// TestMetricFamilies: the families that there are, with their classes and labels, are
-// those of the list. A class or a label that changes breaks the dashboards of operators.
+// TestMetricFamilies compares the families, with their stability and labels, with
+// testdata/metrics.txt. A changed stability or label breaks the dashboards of operators.
 func TestMetricFamilies(t *testing.T) {
 	t.Parallel()
 	_, reg := metricsServer(t)
@@ -105,7 +105,7 @@ func TestMetricFamilies(t *testing.T) {
 		m := descPattern.FindStringSubmatch(d.String())
 		require.NotNil(t, m, d.String())
 		if strings.HasPrefix(m[1], "go_") || strings.HasPrefix(m[1], "process_") {
-			continue // what Go and the system have is theirs to say
+			continue // metrics of Go and the process depend on the platform
 		}
 		class, _, ok := strings.Cut(m[2], "] ")
 		require.True(t, ok, "%s has no class: %s", m[1], m[2])
@@ -121,11 +121,11 @@ func TestMetricFamilies(t *testing.T) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), got, "go test -run TestMetricFamilies -update-metrics writes it anew")
+	assert.Equal(t, string(want), got, "go test -run TestMetricFamilies -update-metrics rewrites it")
 }
 
-// TestMetricsOfDashboards: what the alerts, rules and dashboards of kubernetes-mixin ask
-// of an API server is there. Those of aggregation are of servers that aggregate.
+// TestMetricsOfDashboards checks that the metrics exist which the alerts, rules and dashboards of
+// kubernetes-mixin query of an API server, except those of aggregation.
 func TestMetricsOfDashboards(t *testing.T) {
 	t.Parallel()
 	s, reg := metricsServer(t)
@@ -142,13 +142,14 @@ func TestMetricsOfDashboards(t *testing.T) {
 	} {
 		assert.NotNil(t, families[name], name)
 	}
-	// Made when it first happens: registered, which the list of families shows.
+	// Families without series until the first event: they are registered, as the list of families
+	// shows.
 	list, err := os.ReadFile(filepath.Join("testdata", "metrics.txt"))
 	require.NoError(t, err)
 	for _, name := range []string{"apiserver_client_certificate_expiration_seconds", "apiserver_request_terminations_total", "apiserver_admission_webhook_admission_duration_seconds"} {
 		assert.Contains(t, "\n"+string(list), "\n"+name+" ")
 	}
-	bounds := map[float64]bool{} // that burn rates ask for
+	bounds := map[float64]bool{} // that burn rates use
 	for _, b := range families["apiserver_request_sli_duration_seconds"].Metric[0].Histogram.Bucket {
 		bounds[b.GetUpperBound()] = true
 	}
@@ -183,13 +184,13 @@ func labelsOf(m *dto.Metric) map[string]string {
 	return labels
 }
 
-// TestMetricsAreWellFormed as scrapers want them: each family has a type and a text with
-// its class, counters end as such, units are base units.
+// TestMetricsAreWellFormed checks the conventions of Prometheus: each family has a help text with
+// its stability, counters end in _total, and units are base units.
 func TestMetricsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	s, reg := metricsServer(t)
 	hostileRequests(s, 500)
-	odd := map[string]bool{ // the names are the field's
+	odd := map[string]bool{ // names of the field's API server
 		"authentication_attempts": true, "authenticated_user_requests": true, "apiserver_admission_webhook_rejection_count": true, "apiserver_admission_webhook_fail_open_count": true,
 	}
 	for name, f := range gathered(t, reg) {
@@ -204,7 +205,8 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	}
 }
 
-// hostileRequests sends as many different requests as nobody would.
+// hostileRequests sends n different requests with random methods, paths, queries, bodies and
+// headers.
 func hostileRequests(s http.Handler, n int) {
 	r := rand.New(rand.NewPCG(1, 2))
 	word := func() string { return fmt.Sprintf("w%x", r.Uint64()) }
@@ -228,7 +230,7 @@ func hostileRequests(s http.Handler, n int) {
 		case 0:
 			headers = append(headers, "X-Caller", "bad")
 		case 1:
-			headers = append(headers, "X-Caller", word()) // nobody
+			headers = append(headers, "X-Caller", word()) // not authenticated
 		case 2:
 			headers = append(headers, "Impersonate-User", word())
 		}
@@ -236,7 +238,8 @@ func hostileRequests(s http.Handler, n int) {
 	}
 }
 
-// TestMetricLabelsAreBounded: whatever callers send, there are so many series and no more.
+// TestMetricLabelsAreBounded checks that the number of series does not depend on the content of
+// requests.
 func TestMetricLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	s, reg := metricsServer(t)
@@ -262,14 +265,14 @@ func TestMetricLabelsAreBounded(t *testing.T) {
 	after, families := count()
 	assert.Less(t, after-before, 3000)
 	assert.Less(t, families["apiserver_request_total"], 1000)
-	hostileRequests(s, many) // the same
+	hostileRequests(s, many) // the same requests
 	again, _ := count()
 	assert.InDelta(t, after, again, 20)
 }
 
-// TestMetricsOfGoneTypes: what definitions bring they take along, also where somebody
-// watched to the end.
-func TestMetricsOfGoneTypes(t *testing.T) {
+// TestMetricsOfRemovedTypes checks that the series of a type are removed with its definition, even
+// if a watch was open until then.
+func TestMetricsOfRemovedTypes(t *testing.T) {
 	t.Parallel()
 	s, reg := metricsServer(t)
 	series := func() (n int) {
@@ -296,12 +299,12 @@ func TestMetricsOfGoneTypes(t *testing.T) {
 			require.NoError(t, s.Settle(t.Context()))
 		}
 		require.Equal(t, 404, send(s, "GET", apitest.WidgetsPath+"/x", "").Code)
-		require.Equal(t, 201, send(s, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"generateName":"a"}}`).Code) // the store counts by types, too
+		require.Equal(t, 201, send(s, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"generateName":"a"}}`).Code) // refreshes the series of the store
 		assert.Zero(t, series())
 	}
 }
 
-// flushed tells when the first bytes of an answer are there.
+// flushed is a recorder that signals the first flush.
 type flushed struct {
 	*httptest.ResponseRecorder
 	first chan struct{}
@@ -315,7 +318,7 @@ func (f *flushed) Flush() {
 	}
 }
 
-// startWatch tells when a watch has begun and when it has ended.
+// startWatch starts a watch. The channels are closed when it has begun and ended.
 func startWatch(s http.Handler, path string) (begun, ended chan struct{}) {
 	w := &flushed{httptest.NewRecorder(), make(chan struct{})}
 	ended = make(chan struct{})
@@ -328,37 +331,38 @@ func startWatch(s http.Handler, path string) (begun, ended chan struct{}) {
 	return w.first, ended
 }
 
-// TestHiddenMetrics: the release before is the only one that they are shown for, and who
-// reads what is deprecated is told once.
+// TestHiddenMetrics checks that hidden metrics can only be shown for the previous release, and that
+// a request for deprecated metrics is logged once.
 func TestHiddenMetrics(t *testing.T) {
 	t.Parallel()
 	const old = "apiserver_flowcontrol_request_concurrency_limit"
 	build := func(show string) (*server.Server, *bytes.Buffer, error) {
-		var said bytes.Buffer
-		b := &server.Builder{Authorizer: auth.AllowAll, Serving: server.Serving{ShowHiddenMetricsFor: show}, Logger: slog.New(slog.NewTextHandler(&said, nil))}
+		var logged bytes.Buffer
+		b := &server.Builder{Authorizer: auth.AllowAll, Serving: server.Serving{ShowHiddenMetricsFor: show}, Logger: slog.New(slog.NewTextHandler(&logged, nil))}
 		b.Register(builtin.Kinds()...)
 		s, err := b.Build(t.Context())
-		return s, &said, err
+		return s, &logged, err
 	}
 	for show, want := range map[string]bool{"": false, "1.36": true} {
-		s, said, err := build(show)
+		s, logged, err := build(show)
 		require.NoError(t, err)
 		page := send(s, "GET", "/metrics", "").Body.String()
 		assert.Equal(t, want, strings.Contains(page, "# HELP "+old+" [ALPHA] (Deprecated since 1.30.0) "), show)
 		assert.Equal(t, want, strings.Contains(page, "# HELP apiserver_storage_objects [STABLE] (Deprecated since 1.34.0) "), show)
 		send(s, "GET", "/metrics", "")
-		assert.Equal(t, want, strings.Count(said.String(), "deprecated metrics") == 1, said.String())
+		assert.Equal(t, want, strings.Count(logged.String(), "deprecated metrics") == 1, logged.String())
 		require.NoError(t, s.Shutdown(t.Context()))
 	}
 	for _, show := range []string{"1.37", "1.35", "yes"} {
 		_, _, err := build(show)
 		assert.ErrorContains(t, err, "Serving.ShowHiddenMetricsFor: ", show)
-		assert.ErrorContains(t, err, "version 1.36 alone", show)
+		assert.ErrorContains(t, err, "only for version 1.36", show)
 	}
 }
 
-// TestRegistryOfAFailedBuild can be used again; that of another server cannot.
-func TestRegistryOfAFailedBuild(t *testing.T) {
+// TestRegistryAfterFailedBuild checks that the registry of a failed Build can be used again, but
+// not the registry of another server.
+func TestRegistryAfterFailedBuild(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	_, err := (&server.Builder{Metrics: reg}).Build(t.Context())
@@ -367,11 +371,11 @@ func TestRegistryOfAFailedBuild(t *testing.T) {
 	require.NoError(t, err)
 	_, err = (&server.Builder{Metrics: reg, Authorizer: auth.AllowAll}).Build(t.Context())
 	require.Error(t, err)
-	assert.True(t, strings.Contains(send(s, "GET", "/metrics", "").Body.String(), "apiserver_storage_size_bytes"), "those of the first are left alone")
+	assert.True(t, strings.Contains(send(s, "GET", "/metrics", "").Body.String(), "apiserver_storage_size_bytes"), "the metrics of the first server stay")
 	require.NoError(t, s.Shutdown(t.Context()))
 }
 
-// linesOf are the lines of a page that begin with something.
+// linesOf returns the lines of a page that begin with name.
 func linesOf(page, name string) (lines string) {
 	for line := range strings.Lines(page) {
 		if strings.HasPrefix(line, name) {
@@ -381,8 +385,8 @@ func linesOf(page, name string) (lines string) {
 	return lines
 }
 
-// TestMetricsTellWhatHappened: one request of each sort, and what is counted of it.
-func TestMetricsTellWhatHappened(t *testing.T) {
+// TestMetricsCountRequests makes a request of each kind and checks its metrics.
+func TestMetricsCountRequests(t *testing.T) {
 	t.Parallel()
 	s, reg := metricsServer(t)
 	const maps = "/api/v1/namespaces/default/configmaps"
@@ -403,7 +407,7 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 		{"GET", maps + "/none", "", 404, nil},
 		{"GET", maps + "/a", "", 401, []string{"X-Caller", "bad"}},
 		{"GET", maps + "/a", "", 403, []string{"X-Caller", "nobody"}},
-		{"POST", "/api/v1/namespaces/kube-nothing/configmaps", `{"metadata":{"name":"a"}}`, 404, nil}, // by NamespaceLifecycle
+		{"POST", "/api/v1/namespaces/kube-nothing/configmaps", `{"metadata":{"name":"a"}}`, 404, nil}, // refused by NamespaceLifecycle
 		{"GET", "/api/v1/namespaces/default/pods/p/log", "", 404, nil},
 		{"GET", "/livez", "", 200, nil},
 		{"DELETE", maps + "/a", "", 200, nil},
@@ -444,23 +448,23 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 	assert.NotNil(t, gathered(t, reg))
 }
 
-// refusing is a store that fails at writes, and is slow to say so.
-type refusing struct {
+// failingStore is a store whose commits can fail.
+type failingStore struct {
 	storage.Backend
 	err error
 }
 
-func (r *refusing) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+func (r *failingStore) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	if r.err != nil {
 		return 0, r.err
 	}
 	return r.Backend.Commit(ctx, ws...)
 }
 
-// TestMetricsOfStore: a store that fails shows, and a history that is full.
+// TestMetricsOfStore checks the metrics of a store that fails, and of a full history.
 func TestMetricsOfStore(t *testing.T) {
 	t.Parallel()
-	store := &refusing{Backend: memstore.New(memstore.Options{})}
+	store := &failingStore{Backend: memstore.New(memstore.Options{})}
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
 		b.Storage = store
 		b.Limits.HistoryBytes = 100_000

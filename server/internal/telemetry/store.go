@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/watch"
 )
 
-// maxExact bounds the revisions in metrics, which are floating-point numbers: larger ones would lose
-// their last digits.
+// maxExact bounds the revisions in metrics, which are floating-point numbers: larger numbers would
+// lose their last digits.
 const maxExact = 1e15
 
 // typeMetric is a metric of the objects and the cache of each type.

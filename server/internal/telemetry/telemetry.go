@@ -1,5 +1,5 @@
-// Package telemetry registers the metrics of a server that are not about single requests: of its
-// stored objects, their caches, the store and the process.
+// Package telemetry registers metrics of a server's stored objects, caches, store and process.
+// Package requestmetrics has the metrics of requests.
 package telemetry
 
 import (
@@ -45,12 +45,12 @@ func Register(o Options) error {
 	o.addBuild(set)
 	o.addFeatures(set)
 	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
-		_ = o.Registry.Register(c) // the registry may be the program's, which has registered them itself
+		_ = o.Registry.Register(c) // the registry may belong to the program, which may have registered them itself
 	}
 	return errors.Join(set.Err(), o.addAudit())
 }
 
-// addAudit registers the metrics of the audit. Servers may share one.
+// addAudit registers the metrics of the audit. Several servers may share an audit.
 func (o Options) addAudit() error {
 	c, ok := o.Audit.(prometheus.Collector)
 	if !ok {

@@ -275,7 +275,7 @@ func TestWorkloadDefaults(t *testing.T) {
 func TestReleaseFaults(t *testing.T) {
 	t.Parallel()
 	for release, want := range map[string]string{
-		"1.14": "Release: 1.14 is not known: there are 1.15 to 1.37", "1.99": "Release: 1.99 is not known: there are 1.15 to 1.37",
+		"1.14": "Release: unknown release 1.14: supported are 1.15 to 1.37", "1.99": "Release: unknown release 1.99: supported are 1.15 to 1.37",
 		"v1.22": `Release: invalid release "v1.22": must have a form like 1.37`, "1.22.3": `Release: invalid release "1.22.3": must have a form like 1.37`,
 		"1.022": `Release: invalid release "1.022": must have a form like 1.37`, "x": `Release: invalid release "x": must have a form like 1.37`,
 	} {

@@ -105,5 +105,5 @@ func TestHiddenMetricsAreThoseOfTheRelease(t *testing.T) {
 	require.NoError(t, s.Shutdown(t.Context()))
 	b = &server.Builder{Authorizer: auth.AllowAll, Release: "1.30", Serving: server.Serving{Version: "v1.22.0", ShowHiddenMetricsFor: "1.21"}}
 	_, err = b.Build(t.Context())
-	assert.ErrorContains(t, err, "Serving.ShowHiddenMetricsFor: metrics that are hidden can be shown for version 1.29 alone")
+	assert.ErrorContains(t, err, "Serving.ShowHiddenMetricsFor: hidden metrics can be shown only for version 1.29")
 }

@@ -94,7 +94,7 @@ func ExampleIncompatibility() {
 	err := &server.IncompatibleError{Problems: []server.Incompatibility{p}}
 	fmt.Println(err)
 	// Output:
-	// the store holds objects that the kinds cannot show whole:
+	// the store holds objects that do not fit their kinds:
 	//   ships.example.com: each of 1 has the field home, which the kind does not have: ann
-	// The kind's Behavior.Upgrade may say what becomes of it; a version that is stored may stay, not served; Builder.KeepUnfit keeps it unseen.
+	// Convert the objects in the kind's Behavior.Upgrade, keep the stored version as a version that is not served, or set Builder.ServeIncompatible to start anyway: data that does not fit stays in the store, hidden.
 }

@@ -107,7 +107,7 @@ func TestBuildRefusesWhatKindsCannotShow(t *testing.T) {
 		whats = append(whats, fmt.Sprint(p.Resource, " ", p.Objects, " ", p.What))
 	}
 	assert.Equal(t, []string{
-		"gadgets.example.com 1 has a value in spec.size that is not of its type",
+		"gadgets.example.com 1 has a value in spec.size that does not have the type of the field",
 		"gadgets.example.com 1 has the field spec.color, which the kind does not have",
 		"gadgets.example.com 12 has the field spec.note, which the kind does not have",
 		"gadgets.example.com 12 has the field spec.parts[].old, which the kind does not have",

@@ -74,8 +74,8 @@ func TestBuildRefusesKindWhoseScopeChanged(t *testing.T) {
 		path    string
 		what    string
 	}{
-		{registry.Namespaced, registry.Cluster, storedGadgets, "is in a namespace, which objects of the kind are not"},
-		{registry.Cluster, registry.Namespaced, "/apis/example.com/v1/gadgets", "is in no namespace, which objects of the kind are"},
+		{registry.Namespaced, registry.Cluster, storedGadgets, "has a namespace, but the kind is cluster-scoped"},
+		{registry.Cluster, registry.Namespaced, "/apis/example.com/v1/gadgets", "has no namespace, but the kind is namespaced"},
 	} {
 		store := memstore.New(memstore.Options{})
 		t.Cleanup(func() { _ = store.Close() })

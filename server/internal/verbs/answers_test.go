@@ -15,8 +15,8 @@ const (
 	clusterRoles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 )
 
-// TestResponsesToUnusualRequests: the responses to unusual options, bodies and paths are those
-// that clients know. Each row creates the objects that it needs.
+// TestResponsesToUnusualRequests: the responses to unusual options, bodies and paths are those that clients expect.
+// Each row creates the objects that it needs.
 func TestResponsesToUnusualRequests(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
@@ -49,13 +49,13 @@ func TestResponsesToUnusualRequests(t *testing.T) {
 		{"GET", apitest.NamespacesPath + "?fieldSelector=metadata.namespace%3Dx", "", "", 400, "BadRequest"},
 		{"DELETE", apitest.ConfigMapsPath + "?limit=x", `{"propagationPolicy":"Sideways"}`, "", 400, "BadRequest"},
 
-		// The old paths of watches only watch; the name there and in a selector agree.
+		// The deprecated watch paths only watch. A name in the path must agree with the selector.
 		{"POST", "/api/v1/watch/namespaces/default/configmaps", `{"metadata":{"name":"w"}}`, "", 405, "MethodNotAllowed"},
 		{"DELETE", "/api/v1/watch/namespaces/default/configmaps/a", "", "", 405, "MethodNotAllowed"},
 		{"GET", "/api/v1/watch/namespaces/default/configmaps/a?fieldSelector=metadata.name%3Db", "", "", 400, "BadRequest"},
 		{"GET", "/api/v1/watch/namespaces/default/configmaps/a?fieldSelector=metadata.namespace%3Ddefault", "", "", 400, "BadRequest"},
 
-		// No namespace is in a namespace.
+		// A namespace contains no Namespace objects.
 		{"GET", apitest.NamespacesPath + "/default/namespaces", "", "", 404, "NotFound"},
 		{"GET", apitest.NamespacesPath + "/default/namespaces/kube-system", "", "", 404, "NotFound"},
 		{"GET", apitest.NamespacesPath + "/default/namespaces/default", "", "", 404, "NotFound"},
@@ -86,8 +86,8 @@ func TestResponsesToUnusualRequests(t *testing.T) {
 		{"PATCH", apitest.ConfigMapsPath + "/a?dryRun=All", `{"apiVersion":"x","kind":null}`, strategic, 200, ""},
 		{"POST", apitest.ConfigMapsPath + "?dryRun=All", `{"metadata":{"name":"z","resourceVersion":"0"}}`, "", 201, ""},
 
-		// The version in the body of a create comes after what is wrong with the
-		// object, and counts only where something is kept; that of an update comes first.
+		// In a create, the resourceVersion is checked after the object is validated, and only if the object is
+		// stored. In an update, it is checked first.
 		{"POST", apitest.ConfigMapsPath + "?dryRun=All", `{"metadata":{"name":"z","resourceVersion":"7"}}`, "", 201, ""},
 		{"POST", apitest.ConfigMapsPath + "?dryRun=All", `{"metadata":{"generateName":"z","resourceVersion":"7"}}`, "", 201, ""},
 		{"POST", apitest.ConfigMapsPath + "?dryRun=All", `{"metadata":{"name":"z","resourceVersion":"seven"}}`, "", 201, ""},
@@ -102,8 +102,8 @@ func TestResponsesToUnusualRequests(t *testing.T) {
 		{"POST", clusterRoles + "?dryRun=All", `{"metadata":{"name":"z","namespace":"any"}}`, "", 201, ""},
 		{"PUT", clusterRoles + "/r", `{"metadata":{"name":"r","namespace":"any"}}`, "", 200, ""},
 
-		// Preconditions of PUT: 0 is no version, another's uid is a conflict, also
-		// if nobody has the name and PUT creates.
+		// Preconditions of PUT: "0" is not a version. Another uid is a conflict, even if the object does not exist
+		// and PUT would create it.
 		{"PUT", apitest.ConfigMapsPath + "/a", `{"metadata":{"name":"a","resourceVersion":"0"}}`, "", 200, ""},
 		{"PUT", apitest.ConfigMapsPath + "/none", `{"metadata":{"name":"none","resourceVersion":"5"}}`, "", 404, "NotFound"},
 		{"PUT", apitest.ConfigMapsPath + "/none", `{"metadata":{"name":"none","uid":"u"}}`, "", 404, "NotFound"},
@@ -120,7 +120,7 @@ func TestResponsesToUnusualRequests(t *testing.T) {
 		{"PUT", clusterRoles + "/r", `{"metadata":{"name":"r","labels":{"a b":""}}}`, "", 422, "Invalid Invalid:metadata.labels"},
 		{"PATCH", apitest.NamespacesPath + "/default/status", `{"metadata":{"labels":{"a b":""}}}`, merge, 422, "Invalid Invalid:metadata.labels"},
 
-		// Options of deletes: what is given but empty is given.
+		// Options of deletes: an empty option counts as set.
 		{"DELETE", apitest.ConfigMapsPath + "/a?propagationPolicy=", "", "", 422, "Invalid NotSupported:propagationPolicy"},
 		{"DELETE", apitest.ConfigMapsPath + "/a", `{"propagationPolicy":""}`, "", 422, "Invalid NotSupported:propagationPolicy"},
 		{"DELETE", apitest.ConfigMapsPath + "/a", `{"propagationPolicy":"X","orphanDependents":true,"dryRun":["Some"]}`, "", 422, "Invalid Invalid:propagationPolicy NotSupported:propagationPolicy NotSupported:dryRun"},
@@ -136,7 +136,7 @@ func TestResponsesToUnusualRequests(t *testing.T) {
 		{"POST", apitest.NamespacesPath, `{"metadata":{"name":"n"},"spec":{"finalizers":["bad"]}}`, "", 422, "Invalid Invalid:spec.finalizers"},
 		{"PUT", apitest.NamespacesPath + "/default/finalize", `{"metadata":{"name":"default"},"spec":{"finalizers":["bad"]}}`, "", 422, "Invalid Invalid:spec.finalizers[0]"},
 
-		// Methods that HTTP does not have.
+		// Unknown HTTP methods.
 		{"get", apitest.ConfigMapsPath + "/held", "", "", 405, "MethodNotAllowed"},
 		{"WATCH", apitest.ConfigMapsPath, "", "", 405, "MethodNotAllowed"},
 	} {
@@ -168,11 +168,11 @@ func TestResponsesToUnusualRequests(t *testing.T) {
 		assert.Equal(t, "application/json", got.Header.Get("Content-Type"), accept)
 	}
 	assert.Equal(t, 404, a.Do("GET", "/apis//", nil).Code)
-	assert.EqualValues(t, 8, apitest.Nested(a.Must(200, "GET", apitest.ConfigMapsPath+"/held", nil).Body, "metadata", "generation"), "a deletion counts")
+	assert.EqualValues(t, 8, apitest.Nested(a.Must(200, "GET", apitest.ConfigMapsPath+"/held", nil).Body, "metadata", "generation"), "a deletion changes the generation")
 	drivers := "/apis/storage.k8s.io/v1/csidrivers"
 	assert.Nil(t, apitest.Nested(a.Must(201, "POST", drivers, `{"metadata":{"name":"d"}}`).Body, "metadata", "generation"))
 	changed := a.Must(200, "PATCH", drivers+"/d", `{"spec":{"storageCapacity":true}}`, "Content-Type", "application/merge-patch+json")
-	assert.EqualValues(t, 1, apitest.Nested(changed.Body, "metadata", "generation"), "the first change of a driver")
+	assert.EqualValues(t, 1, apitest.Nested(changed.Body, "metadata", "generation"), "the generation is set by the first change of a driver")
 	a.Must(403, "DELETE", apitest.NamespacesPath+"/default?uid=other", nil)
 	a.Must(201, "POST", apitest.NamespacesPath, `{"metadata":{"name":"n"}}`)
 	a.Must(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"}}`)

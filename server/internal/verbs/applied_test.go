@@ -30,9 +30,8 @@ const appliedKind = `{"name":"v1","served":true,"storage":true,"subresources":{"
 		"addresses":{"type":"array","items":{"type":"object","properties":{"value":{"type":"string","minLength":2}}}},
 		"any":{"type":"object","anyOf":[{"required":["x"]}],"properties":{"x":{"type":"string"}}}}}}}}}`
 
-// TestAppliedNulls: an apply owns the nulls that it sends, and those that are no values of their
-// fields are refused together with all else that is wrong. What the endpoint does not write is
-// not looked at.
+// TestAppliedNulls: a manager owns the nulls that it applies. A null that is not valid for its field is refused
+// together with all other violations. Parts of the object that the endpoint does not write are not checked.
 func TestAppliedNulls(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
@@ -65,10 +64,10 @@ func TestAppliedNulls(t *testing.T) {
 	}
 	a.Must(201, "PATCH", path+"/a?fieldManager=one", body(`,"spec":{"o":{"x":"y"}}`), "Content-Type", apitest.ApplyPatch)
 	kept := a.Must(200, "PATCH", path+"/a?fieldManager=two", body(`,"spec":{"o":null}`), "Content-Type", apitest.ApplyPatch)
-	assert.Equal(t, "y", apitest.Nested(kept.Body, "spec", "o", "x"), "a null leaves what others own")
+	assert.Equal(t, "y", apitest.Nested(kept.Body, "spec", "o", "x"), "a null does not remove fields of other managers")
 }
 
-// causesIn returns the causes of a failure as field: message.
+// causesIn returns the causes of a failure as "field: message".
 func causesIn(got apitest.Response) (out []string) {
 	causes, _ := apitest.Nested(got.Body, "details", "causes").([]any)
 	for _, c := range causes {
@@ -77,7 +76,8 @@ func causesIn(got apitest.Response) (out []string) {
 	return out
 }
 
-// TestStatusFaultsNameThePathBelowTheStatus, as clients of definitions know it.
+// TestStatusFaultsNameThePathBelowTheStatus: violations in a status update have paths relative to the status, as
+// clients of definitions expect.
 func TestStatusFaultsNameThePathBelowTheStatus(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
@@ -97,8 +97,8 @@ func TestStatusFaultsNameThePathBelowTheStatus(t *testing.T) {
 	}
 }
 
-// TestApplyBelowAPreservingNode: what is below a node that preserves unknown fields may be
-// applied, whatever deeper nodes declare. What their schemas prune is pruned.
+// TestApplyBelowAPreservingNode: fields below a node that preserves unknown fields can be applied, whatever deeper
+// nodes declare. Fields that deeper schemas prune are pruned.
 func TestApplyBelowAPreservingNode(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
@@ -122,9 +122,9 @@ func TestApplyBelowAPreservingNode(t *testing.T) {
 	apply(422, "m", `"free":{"in":{"x":5}}`)
 }
 
-// TestApplyNamesTheObject: the body of an apply that creates an object has its name, and one
-// with a UID means an object that exists.
-func TestApplyNamesTheObject(t *testing.T) {
+// TestApplyThatCreatesHasName: an apply that creates an object must have its name. An apply with a uid refers to an
+// existing object.
+func TestApplyThatCreatesHasName(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	definedKind(a, "Applied", appliedKind)
@@ -185,9 +185,9 @@ func TestDeprecatedVersionsNameTheirSuccessor(t *testing.T) {
 	}
 }
 
-// TestBrokenManagedFieldsKeepTheOwners: an apiVersion that is none in a managedFields entry
-// leaves the owners as they are.
-func TestBrokenManagedFieldsKeepTheOwners(t *testing.T) {
+// TestInvalidManagedFieldsAreIgnored: if an entry of managedFields has an invalid apiVersion, the owners do not
+// change.
+func TestInvalidManagedFieldsAreIgnored(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "PATCH", apitest.ConfigMapsPath+"/a?fieldManager=one", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1"}}`, "Content-Type", apitest.ApplyPatch)

@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestAutoscalerInBothVersions: v1 shows in annotations what it has no fields for, and
-// reads it there; in v2 it stands in fields alone.
+// TestAutoscalerInBothVersions: v1 represents in annotations the metrics for which it has no field, and reads them
+// from there. v2 has only fields.
 func TestAutoscalerInBothVersions(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Names = names.Kubernetes }))
@@ -43,9 +43,9 @@ func TestAutoscalerInBothVersions(t *testing.T) {
 	assert.Contains(t, apitest.NestedString(shown, "metadata", "annotations", "autoscaling.alpha.kubernetes.io/behavior"), `"SelectPolicy":"Disabled"`)
 
 	a.Must(200, "PUT", v1+"/a", shown)
-	assert.Equal(t, apitest.Nested(hub, "spec"), apitest.Nested(a.Must(200, "GET", v2+"/a", nil).Body, "spec"), "what was read is written")
+	assert.Equal(t, apitest.Nested(hub, "spec"), apitest.Nested(a.Must(200, "GET", v2+"/a", nil).Body, "spec"), "a PUT of the object as it was read must not change it")
 	a.Must(200, "PATCH", v1+"/a", `{"spec":{"targetCPUUtilizationPercentage":50}}`)
-	assert.Equal(t, []any{pods, cpu(50)}, metrics("a"), "only the metric of the field changes")
+	assert.Equal(t, []any{pods, cpu(50)}, metrics("a"), "only the metric of the changed field may change")
 	a.Must(200, "PATCH", v1+"/a", `{"metadata":{"annotations":{"autoscaling.alpha.kubernetes.io/metrics":null,"autoscaling.alpha.kubernetes.io/behavior":null}}}`)
 	hub = a.Must(200, "GET", v2+"/a", nil).Body
 	assert.Equal(t, []any{cpu(50)}, apitest.Nested(hub, "spec", "metrics"))

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// readBody reads the body of a request, and then takes a seat: a request whose body is still on
-// its way needs none.
+// readBody reads the body of a request and then takes a seat. A request needs no seat while its body is being
+// received.
 func (h *Handler) readBody(ctx context.Context, r *exchange.Request) ([]byte, error) {
 	body, err := r.ReadBody(ctx, h.o.Limits.Body)
 	if err != nil {
@@ -24,8 +24,8 @@ func (h *Handler) readBody(ctx context.Context, r *exchange.Request) ([]byte, er
 	return body, r.Usage.AcquireSeat(ctx)
 }
 
-// readObject reads the object of the body, checks its kind, and conforms it to the schema. Unknown
-// and duplicate fields are ignored, warned about or refused, depending on validation.
+// readObject reads the object of the body, checks its kind, and normalizes it by the schema. Unknown and duplicate
+// fields are ignored, warned about or refused, depending on validation.
 func (h *Handler) readObject(ctx context.Context, r *exchange.Request, validation string) (*meta.Object, error) {
 	format, err := media.ContentType(r.HTTP.Header.Get("Content-Type"), h.o.Names, r.BodyVersion().Proto() != nil)
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *Handler) checkWidth(body []byte, tree map[string]any) error {
 	return meta.TooLarge("Request entity too large: limit is %d entries of one object or list", h.o.Limits.Entries)
 }
 
-// width returns the largest number of entries of an object or list in v, whose depth is bounded.
+// width returns the largest number of entries of an object or list in v. The depth of v is bounded.
 func width(v any) int {
 	n := 0
 	switch v := v.(type) {
@@ -107,8 +107,7 @@ func width(v any) int {
 	return n
 }
 
-// decodeEnvelope decodes a protobuf object in its envelope. of returns the encoding of objects of an
-// apiVersion.
+// decodeEnvelope decodes a protobuf object in its envelope. of returns the codec for objects of an apiVersion.
 func decodeEnvelope(of func(apiVersion string) *codec.Proto, data []byte, l codec.Limits) (*meta.Object, error) {
 	apiVersion, kind, message, err := codec.OpenEnvelope(data)
 	if err != nil {

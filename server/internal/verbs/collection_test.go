@@ -16,8 +16,8 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// refuser refuses deletions by name and marks the options of each, which are
-// nobody else's.
+// refuser refuses deletions by name, and marks the options of each deletion, which must not be shared with other
+// deletions.
 func refuser(refuse func(name string) error) admission.Plugin {
 	return admission.Plugin{
 		Name: "refuser",
@@ -39,9 +39,9 @@ func refuser(refuse func(name string) error) admission.Plugin {
 	}
 }
 
-// TestDeleteCollectionTogether: objects go many at a time; of several failures the
-// first in order is told, and a panic ends the request, not the server.
-func TestDeleteCollectionTogether(t *testing.T) {
+// TestDeleteCollectionDeletesConcurrently: objects are deleted many at a time. If several deletions fail, the error
+// is that of the first object in order. A panic fails the request, not the server.
+func TestDeleteCollectionDeletesConcurrently(t *testing.T) {
 	t.Parallel()
 	const objects = 200
 	store, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
@@ -67,7 +67,7 @@ func TestDeleteCollectionTogether(t *testing.T) {
 		got := a.Must(403, "DELETE", apitest.ConfigMapsPath, nil)
 		assert.Contains(t, apitest.NestedString(got.Body, "message"), "not c020")
 	}
-	assert.Contains(t, left(), "c100", "nothing far behind the failure is touched")
+	assert.Contains(t, left(), "c100", "objects far behind the failure must not be deleted")
 
 	refuse = func(string) error { panic("refused loudly") }
 	a.Must(500, "DELETE", apitest.ConfigMapsPath, nil)
@@ -78,7 +78,7 @@ func TestDeleteCollectionTogether(t *testing.T) {
 	before, n := store.Stats(), len(left())
 	a.Must(200, "DELETE", apitest.ConfigMapsPath, nil)
 	assert.Empty(t, left())
-	assert.EqualValues(t, n, store.Stats().Commits-before.Commits, "each object is one commit")
+	assert.EqualValues(t, n, store.Stats().Commits-before.Commits, "each deletion is a commit")
 	s.Settle()
 }
 

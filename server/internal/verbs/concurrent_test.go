@@ -11,16 +11,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestNoLostUpdate counts up the same objects from many writers, with the
-// version that they read, in every language.
+// TestNoLostUpdate: many writers increment counters with the resourceVersion that they read, by every kind of write.
 func TestNoLostUpdate(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -60,8 +59,8 @@ func TestNoLostUpdate(t *testing.T) {
 	})
 }
 
-// TestGeneratedNames are the caller's own, however many ask at once.
-func TestGeneratedNames(t *testing.T) {
+// TestGeneratedNamesAreUnique: concurrent creates with generateName get different names.
+func TestGeneratedNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -82,9 +81,9 @@ func TestGeneratedNames(t *testing.T) {
 	})
 }
 
-// TestRecreate creates, deletes and recreates one name from many sides: exactly
-// one wins each time, and a watch tells the story without a gap.
-func TestRecreate(t *testing.T) {
+// TestRecreateConcurrently: of concurrent creates and deletes of a name, exactly one wins each time, and a watch sees
+// all events in order.
+func TestRecreateConcurrently(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -133,8 +132,8 @@ func TestRecreate(t *testing.T) {
 	})
 }
 
-// TestFinalizerRace: many remove a finalizer each; the object goes once.
-func TestFinalizerRace(t *testing.T) {
+// TestFinalizersRemovedConcurrently: many writers remove a finalizer each, and the object is deleted once.
+func TestFinalizersRemovedConcurrently(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -162,9 +161,9 @@ func TestFinalizerRace(t *testing.T) {
 	})
 }
 
-// TestFaultyStore: errors, commits that happen although they failed, watches
-// that are lost. What was acknowledged stays, and watchers see all of it.
-func TestFaultyStore(t *testing.T) {
+// TestStoreWithFaults: with injected errors, commits that are made although they failed, and lost watches, every
+// acknowledged write stays, and watchers see all of them.
+func TestStoreWithFaults(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func() storage.Backend{
 		"memory": func() storage.Backend { return memstore.New(memstore.Options{}) },
@@ -236,7 +235,7 @@ func TestFaultyStore(t *testing.T) {
 	}
 }
 
-// TestFullStorage: a store without room is told apart from one that fails.
+// TestFullStorage: a store without room is distinguished from a store that fails.
 func TestFullStorage(t *testing.T) {
 	t.Parallel()
 	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// create serves POST on a collection, on a virtual kind, or on a sub-resource that acts.
+// create serves POST on a collection, on a virtual kind, or on an acting subresource.
 func (h *Handler) create(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	if r.Sub != nil || r.Version.Virtual {
 		return h.act(ctx, w, r)
@@ -33,7 +33,7 @@ func (h *Handler) create(ctx context.Context, w *exchange.Response, r *exchange.
 	return h.o.Encoder.SendEntry(ctx, w, r, code(res), res.Entry)
 }
 
-// newWrite returns a write with the fields that every write of a request has.
+// newWrite returns a write with the fields that all writes of a request share.
 func (h *Handler) newWrite(r *exchange.Request, o *writeOptions, optionsKind string) *objects.Write {
 	return &objects.Write{
 		Caller: h.caller(r), Version: r.Version, Key: r.Key(), Sub: r.Sub, DryRun: o.dryRun,
@@ -46,8 +46,8 @@ func (h *Handler) caller(r *exchange.Request) objects.Caller {
 	return objects.Caller{User: r.User, Notes: &r.Notes, Allow: func(ctx context.Context, verb string) error { return h.o.Allow(ctx, r, verb) }}
 }
 
-// setNamespace sets the namespace of the body to the namespace of the path. It returns an error if
-// the body has another one.
+// setNamespace sets the namespace of the body to the namespace of the path. It returns an error if the body has a
+// different namespace.
 func setNamespace(r *exchange.Request, obj *meta.Object) error {
 	if ns := obj.Namespace(); ns != "" && ns != r.Namespace && r.Version.Namespaced {
 		return meta.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
@@ -56,7 +56,7 @@ func setNamespace(r *exchange.Request, obj *meta.Object) error {
 	return nil
 }
 
-// act serves POST on a virtual kind or on a sub-resource that acts.
+// act serves POST on a virtual kind or on an acting subresource.
 func (h *Handler) act(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	o, err := parseWriteOptions(r.Query, h.o.Names, "CreateOptions")
 	if err != nil {
@@ -85,9 +85,8 @@ func (h *Handler) act(ctx context.Context, w *exchange.Response, r *exchange.Req
 	return h.o.Encoder.SendObject(w, r, http.StatusCreated, answer)
 }
 
-// call admits the object of the body and calls the function of its kind with the object in the hub
-// version. Admission sees the object in the hub version, too, or in the version that discovery
-// shows if it belongs to a sub-resource.
+// call admits the object of the body and calls the function of its kind with the object in the hub version. Admission
+// sees the object in the hub version, too, or, if it belongs to a subresource, in the version in discovery.
 func (h *Handler) call(ctx context.Context, r *exchange.Request, o *writeOptions, obj *meta.Object) (answer *meta.Object, err error) {
 	act, body, seen := r.Version.Act, r.Version, r.Version.Hub
 	if r.Sub != nil {
@@ -114,7 +113,7 @@ func (h *Handler) call(ctx context.Context, r *exchange.Request, o *writeOptions
 }
 
 // admitConnect admits the options of a connection, and returns the call for the function of the
-// sub-resource that finds the target.
+// subresource that finds the target.
 func (h *Handler) admitConnect(ctx context.Context, r *exchange.Request, options *meta.Object) (*registry.Call, error) {
 	o := &writeOptions{}
 	if err := h.o.Objects.Admit(ctx, h.newWrite(r, o, ""), options); err != nil {

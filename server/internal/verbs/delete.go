@@ -17,8 +17,8 @@ import (
 // longestGrace bounds a grace period in seconds, so that times do not overflow.
 const longestGrace = 1<<31 - 1
 
-// deleteOptions are the options of delete and deletecollection: those of the body, or of the query
-// if there is no body.
+// deleteOptions are the options of delete and deletecollection. They come from the body, or from the query if there
+// is no body.
 type deleteOptions struct {
 	objects.Deletion
 	dryRun bool
@@ -58,9 +58,9 @@ func (h *Handler) newDelete(r *exchange.Request, key meta.Key, o *deleteOptions)
 	return &objects.Write{Caller: h.caller(r), Version: r.Version, Key: key, DryRun: o.dryRun, Options: o.object}
 }
 
-// deleteCollection serves DELETE on a collection. It deletes the objects that a list with the same
-// parameters returns, each on its own. The response is a Status (configuration and storage,
-// Operation template), or that list, see compat.ListsDeleted.
+// deleteCollection serves DELETE on a collection. It deletes the objects that a list with the same parameters
+// returns, each with its own admission and commit. The response is a Status, as in the specification, or the list of
+// these objects, see compat.ListsDeleted.
 func (h *Handler) deleteCollection(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	list, err := h.listOptions(r, false)
 	if err != nil {

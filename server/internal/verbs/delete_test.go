@@ -15,8 +15,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestDeletionLifecycle is the table of states: live, terminating, removed, by
-// whatever verb the last finalizer goes.
+// TestDeletionLifecycle: an object is live, then terminating, then removed, whichever verb removes the last
+// finalizer.
 func TestDeletionLifecycle(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -47,7 +47,7 @@ func TestDeletionLifecycle(t *testing.T) {
 			assert.NotEmpty(t, stamp, verb)
 			assert.EqualValues(t, 0, apitest.Nested(begun.Body, "metadata", "deletionGracePeriodSeconds"))
 			again := a.Must(200, "DELETE", item, nil)
-			assert.Equal(t, begun.ResourceVersion(), again.ResourceVersion(), "a second delete changes nothing")
+			assert.Equal(t, begun.ResourceVersion(), again.ResourceVersion(), "a second delete must not change the object")
 			one := a.Must(200, "PATCH", item, `{"metadata":{"finalizers":["x.io/2"]}}`)
 			assert.Equal(t, stamp, apitest.NestedString(one.Body, "metadata", "deletionTimestamp"))
 			a.Must(422, "PATCH", item, `{"metadata":{"finalizers":["x.io/2","x.io/3"]}}`)
@@ -58,7 +58,7 @@ func TestDeletionLifecycle(t *testing.T) {
 			assert.Equal(t, "ADDED a, MODIFIED a, MODIFIED a, DELETED a", strings.Join(w.NextN(4), ", "), verb)
 			w.Close()
 		}
-		// Without finalizers it goes at once.
+		// Without finalizers, the object is removed at once.
 		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
 		got := a.Must(200, "DELETE", item, nil)
 		assert.Equal(t, "Success", got.Body["status"])
@@ -67,7 +67,7 @@ func TestDeletionLifecycle(t *testing.T) {
 	})
 }
 
-// TestDeleteOptions: an option that is not understood keeps the object.
+// TestDeleteOptions: an object is not deleted if an option is invalid.
 func TestDeleteOptions(t *testing.T) {
 	t.Parallel()
 	for _, profile := range []names.Profile{names.Orch, names.Kubernetes} {
@@ -115,7 +115,7 @@ func TestDeleteOptions(t *testing.T) {
 	}
 }
 
-// TestDryRun: every verb does everything but keep it.
+// TestDryRun: a dry run of each verb does everything except storing the result.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -129,7 +129,7 @@ func TestDryRun(t *testing.T) {
 		for _, c := range []struct {
 			code                    int
 			method, path, body, typ string
-			want                    string // data.v of the answer
+			want                    string // data.v of the response
 		}{
 			{201, "POST", "", `{"metadata":{"name":"n"},"data":{"v":"2"}}`, "", "2"},
 			{201, "POST", "", `{"metadata":{"generateName":"n-"},"data":{"v":"2"}}`, "", "2"},
@@ -169,12 +169,12 @@ func TestDryRun(t *testing.T) {
 			}
 			assert.Equal(t, before, string(a.Must(200, "GET", "/api/v1/configmaps", nil).Raw), "%v", c)
 		}
-		a.Must(200, "PUT", apitest.ConfigMapsPath+"/a?dryRun", apitest.NewConfigMap("a", "v", "3")) // bare: a normal request
+		a.Must(200, "PUT", apitest.ConfigMapsPath+"/a?dryRun", apitest.NewConfigMap("a", "v", "3")) // without a value: a normal request
 		assert.Equal(t, "3", apitest.NestedString(a.Must(200, "GET", apitest.ConfigMapsPath+"/a", nil).Body, "data", "v"))
 	})
 }
 
-// TestDeleteCollection deletes what a list with the same parameters shows.
+// TestDeleteCollection: deletecollection deletes the objects that a list with the same parameters returns.
 func TestDeleteCollection(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -209,7 +209,7 @@ func TestDeleteCollection(t *testing.T) {
 	})
 }
 
-// TestDeletionTimestamp is the time of the first request.
+// TestDeletionTimestamp: the deletionTimestamp is that of the first request.
 func TestDeletionTimestamp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,17 +16,17 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestDeviationsOfTheReference: each difference between the specification and the reference is
-// tested on a server for the specification, one for the newest reference and one for an old one.
+// TestDeviationsOfTheReference: each difference between the specification and the reference server is tested with the
+// rules of the specification, of the newest reference, and of an old reference.
 func TestDeviationsOfTheReference(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name    string
 		names   names.Profile
 		release string
-		lists   bool // deletecollection answers a list, and cleared owners stay cleared
-		newest  bool // of several default classes the newest is taken
-		changes bool // CSIDriver fields may change
+		lists   bool // deletecollection returns a list, and cleared owners stay cleared
+		newest  bool // the newest of several default classes is used
+		changes bool // CSIDriver fields are mutable
 		status  bool // CSINode has a status
 	}{
 		{"orch", names.Orch, "", false, false, false, false},
@@ -116,14 +116,14 @@ func clearedOwners(t *testing.T, a *apitest.Client, stay bool) {
 	for owners, n := range want {
 		assert.Equal(t, n, put(owners, "3"), owners)
 	}
-	assert.Zero(t, put("[{}]", "2"), "nothing else changes")
+	assert.Zero(t, put("[{}]", "2"), "nothing else may change")
 }
 
 func defaultClasses(t *testing.T, a *apitest.Client, p names.Profile, newest bool) {
 	const claims, claim = "/api/v1/namespaces/default/persistentvolumeclaims?dryRun=All", `{"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`
 	ingresses := "/apis/" + p.Group(wellknown.GroupNetworking) + "/v1/namespaces/default/ingresses?dryRun=All"
 	const ingress = `{"metadata":{"name":"i"},"spec":{"defaultBackend":{"service":{"name":"s","port":{"number":80}}}}}`
-	for i, name := range []string{"k", "z", "a"} { // in no order by name
+	for i, name := range []string{"k", "z", "a"} { // not sorted by name
 		time.Sleep(time.Second) // creationTimestamp has whole seconds
 		a.Must(201, "POST", "/apis/"+p.Group(wellknown.GroupStorage)+"/v1/storageclasses", `{"metadata":{"name":"`+name+`","annotations":{"`+p.Wire(wellknown.DefaultStorageClass)+`":"true"}},"provisioner":"x"}`)
 		a.Must(201, "POST", "/apis/"+p.Group(wellknown.GroupNetworking)+"/v1/ingressclasses", `{"metadata":{"name":"`+name+`","annotations":{"`+p.Wire(wellknown.DefaultIngressClass)+`":"true"}},"spec":{"controller":"x.io/c"}}`)

@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
 const pods = "/api/v1/namespaces/default/pods"
 
-// newPod is a body; more goes into its spec.
+// newPod returns the body of a pod. more is added to its spec.
 func newPod(name, more string, finalizers ...string) string {
 	list := "[]"
 	if len(finalizers) > 0 {
@@ -31,8 +31,8 @@ func newPod(name, more string, finalizers ...string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q,"finalizers":%s},"spec":{%s"containers":[{"name":"c","image":"i"}]}}`, name, list, more)
 }
 
-// story tells an event of a pod: its type, generation, grace period if it is being
-// deleted, and whether something holds it.
+// story describes an event of a pod: its type, generation, grace period if the pod is being deleted, and whether a
+// finalizer holds it.
 func story(e apitest.Event) string {
 	m, _ := e.Object["metadata"].(map[string]any)
 	out := fmt.Sprint(e.Type, " ", m["generation"])
@@ -45,8 +45,8 @@ func story(e apitest.Event) string {
 	return out
 }
 
-// TestImmediatePodDeletionSendsModifiedThenDeleted: a pod that is deleted at once is first
-// MODIFIED with a deletionTimestamp and then DELETED, whatever deletes it.
+// TestImmediatePodDeletionSendsModifiedThenDeleted: if a pod is deleted without grace period, watches see MODIFIED
+// with a deletionTimestamp and then DELETED, whichever request deletes it.
 func TestImmediatePodDeletionSendsModifiedThenDeleted(t *testing.T) {
 	t.Parallel()
 	const bound = `"nodeName":"n",`
@@ -108,9 +108,9 @@ func TestImmediatePodDeletionSendsModifiedThenDeleted(t *testing.T) {
 	})
 }
 
-// TestPodsDeletedTogether: of many who delete one pod at least one does, and it is
-// seen ending once.
-func TestPodsDeletedTogether(t *testing.T) {
+// TestPodDeletedConcurrently: of many concurrent deletions of a pod, at least one succeeds, and watches see its last
+// state once.
+func TestPodDeletedConcurrently(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -135,9 +135,8 @@ func TestPodsDeletedTogether(t *testing.T) {
 	})
 }
 
-// TestInterruptedPodDeletionCompletes: a pod whose deletion stopped after the MODIFIED event,
-// because the store failed or the server died, is deleted by the next request for it or by the
-// server.
+// TestInterruptedPodDeletionCompletes: if the deletion of a pod was interrupted after the MODIFIED event, because the
+// store failed or the server was killed, the next request for the pod or the server itself completes it.
 func TestInterruptedPodDeletionCompletes(t *testing.T) {
 	t.Parallel()
 	for name, finish := range map[string]func(a *apitest.Client){

@@ -21,16 +21,16 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// endpoint is a sub-resource that writes an item.
+// endpoint is a subresource that writes an item.
 type endpoint struct {
 	kind, sub  string
-	takes      string // first letters of the labels, annotations, finalizers and ownerReferences that go through it
+	takes      string // initials of labels, annotations, finalizers and ownerReferences, if the subresource writes them
 	collection string
-	item       map[string]any // in minimal form
+	item       map[string]any // minimal item
 }
 
-// endpoints returns those of every built-in kind. What goes through one is what the
-// kind declares; an item that may have it is in testdata/minimal.
+// endpoints returns the subresources of every built-in kind. takes comes from the declaration of the kind; a minimal
+// item is in testdata/minimal.
 func endpoints(t *testing.T) (list []endpoint) {
 	for _, k := range builtin.Kinds() {
 		typ, err := resource.Compile(k, names.Kubernetes)
@@ -51,7 +51,7 @@ func endpoints(t *testing.T) (list []endpoint) {
 	return list
 }
 
-// minimal is an object of a kind that has little more than it must.
+// minimal returns an object of a kind with little more than its required fields.
 func minimal(t *testing.T, typ *resource.Type) (obj map[string]any) {
 	text, err := apitest.ReadMinimal(typ.GroupResource().String())
 	require.NoError(t, err, "a minimal object of %s, for the tests of its sub-resources", typ.Kind)
@@ -62,7 +62,7 @@ func minimal(t *testing.T, typ *resource.Type) (obj map[string]any) {
 	return obj
 }
 
-// boatDefinition is one of a kind with both usual sub-resources.
+// boatDefinition returns a definition with both subresources, status and scale.
 func boatDefinition(plural, kind string) map[string]any {
 	return map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": plural + ".sea.example.com"},
@@ -77,9 +77,9 @@ func boatDefinition(plural, kind string) map[string]any {
 	}
 }
 
-// TestMetadataThroughSubresources writes all metadata that callers set through
-// every sub-resource of every kind, by every verb: what does not belong there
-// stays as it is, what does is changed, and its owner is the one who changed it.
+// TestMetadataThroughSubresources: all metadata that callers can set is written through every subresource of every
+// kind, by every verb. Metadata that the subresource does not write stays unchanged, and the writer owns the metadata
+// that changes.
 func TestMetadataThroughSubresources(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, metadataThroughSubresources)
@@ -102,9 +102,9 @@ func metadataThroughSubresources(t *testing.T) {
 			s.Settle()
 			writeMetadata(a, item+"/"+e.sub, how)
 			got := a.Must(200, "GET", item, nil)
-			taken, owned := metadataOf(got.Body, e.sub)
-			assert.Equal(t, e.takes, taken, "%s of %s by %s", e.sub, e.kind, how)
-			if e.kind != "CertificateSigningRequest" && e.sub != "ephemeralcontainers" && e.sub != "resize" { // whose own rules say who owns what
+			written, owned := metadataOf(got.Body, e.sub)
+			assert.Equal(t, e.takes, written, "%s of %s by %s", e.sub, e.kind, how)
+			if e.kind != "CertificateSigningRequest" && e.sub != "ephemeralcontainers" && e.sub != "resize" { // these have special ownership rules
 				assert.Equal(t, e.takes, owned, "owned through %s of %s by %s", e.sub, e.kind, how)
 			}
 			a.Must(200, "PATCH", item, `{"metadata":{"finalizers":null,"ownerReferences":null}}`)
@@ -114,7 +114,7 @@ func metadataThroughSubresources(t *testing.T) {
 	}
 }
 
-// writeMetadata sets all metadata that callers set.
+// writeMetadata sets all metadata that callers can set.
 func writeMetadata(a *apitest.Client, path, how string) {
 	a.T.Helper()
 	in := map[string]any{
@@ -141,13 +141,12 @@ func writeMetadata(a *apitest.Client, path, how string) {
 	}
 }
 
-// metadataOf returns what of the metadata that callers set is there, and what of
-// it is owned by writers of a sub-resource.
-func metadataOf(obj map[string]any, sub string) (taken, owned string) {
+// metadataOf returns the metadata that callers have set, and the part of it that writers of a subresource own.
+func metadataOf(obj map[string]any, sub string) (written, owned string) {
 	o := meta.NewObject(obj)
 	for _, f := range compat.CallersMetadata() {
 		if text := fmt.Sprint(o.Metadata()[f]); strings.Contains(text, "example.com") {
-			taken += f[:1]
+			written += f[:1]
 		}
 		if slices.ContainsFunc(o.List("metadata", "managedFields"), func(v any) bool {
 			entry := meta.NewObject(v.(map[string]any))
@@ -157,12 +156,12 @@ func metadataOf(obj map[string]any, sub string) (taken, owned string) {
 			owned += f[:1]
 		}
 	}
-	return taken, owned
+	return written, owned
 }
 
-// TestStoredVersions: nobody can make a definition forget which versions its
-// objects may be stored in, by any way of writing its status.
-func TestStoredVersions(t *testing.T) {
+// TestStoredVersionsOfDefinitionAreKept: no write of the status of a definition can remove a version in which objects
+// may be stored.
+func TestStoredVersionsOfDefinitionAreKept(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
@@ -190,5 +189,5 @@ func TestStoredVersions(t *testing.T) {
 	a.Must(200, "PUT", item+"/status", got)
 	assert.Equal(t, []any{"v1"}, stored())
 	a.Must(200, "PATCH", item+"/status", `{"status":{"storedVersions":["v0","v1"]}}`)
-	assert.Equal(t, []any{"v0", "v1"}, stored(), "who migrates objects tells so here")
+	assert.Equal(t, []any{"v0", "v1"}, stored(), "storedVersions is shortened after a migration")
 }

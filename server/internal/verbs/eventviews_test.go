@@ -26,8 +26,8 @@ func newEvent(name, note string) string {
 		"action":"Act","reason":"Why","type":"Normal","regarding":{"kind":"Pod","name":"p","namespace":"default"},"note":"` + note + `"}`
 }
 
-// TestEventsInTwoGroups: an event is one object in both groups, whoever wrote it.
-func TestEventsInTwoGroups(t *testing.T) {
+// TestEventIsServedInBothGroups: an event is the same object in both groups, whichever group it was written through.
+func TestEventIsServedInBothGroups(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	core, view := a.Watch(coreEvents+"?watch=1"), a.Watch(viewEvents+"?watch=1&fieldSelector=regarding.name%3Dp")
@@ -87,9 +87,9 @@ func TestEventsInTwoGroups(t *testing.T) {
 	assert.Empty(t, a.Must(200, "GET", viewEvents, nil).Names())
 }
 
-// TestEventsAreRuledByTheirGroup: who writes in the group of events is held to its
-// rules, whatever the event is; the others are not.
-func TestEventsAreRuledByTheirGroup(t *testing.T) {
+// TestEventValidationDependsOnGroup: events that are written through the group of events must follow its rules.
+// Events that are written through the core group need not.
+func TestEventValidationDependsOnGroup(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", viewEvents, newEvent("e", "text"))
@@ -117,9 +117,8 @@ func TestEventsAreRuledByTheirGroup(t *testing.T) {
 	a.Must(201, "POST", coreEvents, `{"metadata":{"name":"f"},"involvedObject":{"kind":"Pod","name":"p","namespace":"default"}}`)
 }
 
-// TestEventsAreAllowedByGroup: the right to the events of one group is none to those of
-// the other.
-func TestEventsAreAllowedByGroup(t *testing.T) {
+// TestEventAuthorizationDependsOnGroup: a right to the events of one group is not a right to those of the other.
+func TestEventAuthorizationDependsOnGroup(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
 		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, act auth.Attributes) (auth.Decision, string, error) {
@@ -133,9 +132,9 @@ func TestEventsAreAllowedByGroup(t *testing.T) {
 	a.Must(403, "GET", coreEvents+"/e", nil)
 }
 
-// TestOwnersInAnotherGroup: an object goes with its owner also if it names that by the
-// group of another version than the hub's.
-func TestOwnersInAnotherGroup(t *testing.T) {
+// TestGarbageOfOwnerInOtherGroup: an object is collected with its owner even if it refers to the owner by the group
+// of a version other than the hub.
+func TestGarbageOfOwnerInOtherGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t)

@@ -17,7 +17,7 @@ const (
 	budgetPath = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 )
 
-// Of many who evict at a time as many succeed as the budget allows.
+// TestEvictionsKeepToTheBudget: of many concurrent evictions, as many succeed as the budget allows.
 func TestEvictionsKeepToTheBudget(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
@@ -60,7 +60,7 @@ func TestEvictionsKeepToTheBudget(t *testing.T) {
 	}
 }
 
-// One of many bindings puts a pod on a node, and the others are told so.
+// TestBindingsOfOnePod: one of many concurrent bindings of a pod succeeds, and the others get a conflict.
 func TestBindingsOfOnePod(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))

@@ -21,12 +21,12 @@ import (
 
 const attachments = "/apis/storage.k8s.io/v1/volumeattachments"
 
-// claimOf returns a claim with further fields of its spec.
+// claimOf returns a claim with additional fields in its spec.
 func claimOf(name, more string) string {
 	return `{"metadata":{"name":"` + name + `"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"5Gi"}}` + more + `}}`
 }
 
-// show is what a feature does, each a word or two, where its gate is on or off.
+// show returns the observable effects of a feature, to be compared with its gate on and off.
 type show func(a *apitest.Client) []any
 
 // gates has a row for each gate of the documents, and for those that the server has beside
@@ -108,8 +108,8 @@ var gates = []struct {
 	}, []any{201, false}, []any{422, true}},
 }
 
-// TestGates: each gate does what it says, on and off.
-func TestGates(t *testing.T) {
+// TestFeatureGates: each gate has its documented effect, on and off.
+func TestFeatureGates(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, row := range gates {
@@ -136,7 +136,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// restarts returns what makes a server over the objects that the last one left.
+// restarts returns a function that starts a server over the objects of the previous one.
 func restarts(t *testing.T) func(configure func(*server.Builder)) *apitest.Client {
 	store := memstore.New(memstore.Options{})
 	return func(configure func(*server.Builder)) *apitest.Client {
@@ -147,7 +147,7 @@ func restarts(t *testing.T) func(configure func(*server.Builder)) *apitest.Clien
 	}
 }
 
-// volumeFeatures returns what makes such a server with features of claims on or off.
+// volumeFeatures returns a function that starts such a server with features of claims on or off.
 func volumeFeatures(t *testing.T) func(on bool) *apitest.Client {
 	restart := restarts(t)
 	return func(on bool) *apitest.Client {
@@ -157,9 +157,9 @@ func volumeFeatures(t *testing.T) func(on bool) *apitest.Client {
 	}
 }
 
-// TestFeatureSwitchedOff: what an object has of a feature stays when that is switched off,
-// while others do not get it, and it is found where it was when the feature is on again.
-func TestFeatureSwitchedOff(t *testing.T) {
+// TestFieldsOfDisabledFeatureAreKept: an object keeps the fields of a feature that is disabled, but no other object
+// can get them. They are still there when the feature is enabled again.
+func TestFieldsOfDisabledFeatureAreKept(t *testing.T) {
 	t.Parallel()
 	build := volumeFeatures(t)
 	a := build(true)
@@ -185,10 +185,10 @@ func TestFeatureSwitchedOff(t *testing.T) {
 
 	a = build(true)
 	assert.Equal(t, "x", source("has"))
-	a.Must(200, "PATCH", claims+"/hasnot", `{"metadata":{"labels":{"a":"c"}}}`) // the spec is as it was, for the rules, too
+	a.Must(200, "PATCH", claims+"/hasnot", `{"metadata":{"labels":{"a":"c"}}}`) // the validation rules also see the unchanged spec
 }
 
-// TestDroppedFieldsHaveNoOwner: nobody owns what was not written.
+// TestDroppedFieldsHaveNoOwner: a manager does not own a field that was dropped.
 func TestDroppedFieldsHaveNoOwner(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
@@ -208,9 +208,9 @@ func signals() *registry.Kind {
 		}})
 }
 
-// TestGatesOfAProgram: a program's own gate drops fields of its kinds, hooks ask for it, and so
-// does the program, before and after Build; two servers of a process do not share any.
-func TestGatesOfAProgram(t *testing.T) {
+// TestGatesOfEmbeddingProgram: a gate of the embedding program drops fields of its kinds. Hooks and the program can
+// read it, before and after Build. Two servers in a process do not share gates.
+func TestGatesOfEmbeddingProgram(t *testing.T) {
 	t.Parallel()
 	blink := features.Gate{Name: "Blink", Alpha: "0.0", Doc: "signals blink"}
 	for on, want := range map[bool][]any{false: {nil, nil}, true: {"yellow", 3.0}} {
@@ -232,8 +232,8 @@ func TestGatesOfAProgram(t *testing.T) {
 	}
 }
 
-// TestGateFaults: what is wrong with gates fails Build, with its place.
-func TestGateFaults(t *testing.T) {
+// TestInvalidGatesFailBuild: Build reports each invalid gate with its place.
+func TestInvalidGatesFailBuild(t *testing.T) {
 	t.Parallel()
 	b := &server.Builder{Authorizer: auth.AllowAll, Release: "1.34",
 		Features: map[string]bool{"WatchLits": true, features.AnyVolumeDataSource: false, features.ExpandCSIVolumes: false, features.CSIMigration: true},
@@ -246,7 +246,7 @@ func TestGateFaults(t *testing.T) {
 		`Features["ExpandCSIVolumes"]: the gate was removed in release 1.27 and its feature is always on: remove the setting`,
 		`Features["CSIMigration"]: the gate was removed in release 1.27 and its feature is always on: remove the setting`,
 		`Gates[1] (WatchList): duplicate gate name`,
-		`kind Signal.example.com, version "v1": a field has the gate "Blink", which the server does not have; did you mean "Blnk"?`,
+		`kind Signal.example.com, version "v1": unknown feature gate "Blink" of a field; did you mean "Blnk"?`,
 	} {
 		assert.ErrorContains(t, err, want)
 	}
@@ -274,12 +274,12 @@ func TestFeatureGatesInMetricsAndLog(t *testing.T) {
 	} {
 		assert.Contains(t, lines, want+"\n")
 	}
-	assert.NotContains(t, lines, `name="APIListChunking"`, "it is gone by then")
+	assert.NotContains(t, lines, `name="APIListChunking"`, "the gate does not exist in this release")
 	assert.Contains(t, log.String(), `msg="the feature gate is deprecated: it has no effect and will be removed; remove the setting" gate=AnyVolumeDataSource set=true`)
 	assert.NotContains(t, log.String(), "WatchList")
 }
 
-// formerSignal is a Signal of another shape.
+// formerSignal is a Signal with a different shape.
 type formerSignal struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
@@ -288,8 +288,8 @@ type formerSignal struct {
 	Period *int   `json:"period,omitempty" schema:"gate=Flash"`
 }
 
-// TestGatesOfOlderVersions: a version of another shape has gates of its own, of fields that
-// the hub has without.
+// TestGatesOfOlderVersions: a version with a different shape has its own gates, for fields that do not have a gate in
+// the hub.
 func TestGatesOfOlderVersions(t *testing.T) {
 	t.Parallel()
 	restart := restarts(t)
@@ -315,9 +315,9 @@ func TestGatesOfOlderVersions(t *testing.T) {
 	a.Must(201, "POST", former, `{"metadata":{"name":"has"},"color":"red","period":7}`)
 	a = build(false)
 	period := func(body map[string]any) any { return body["period"] }
-	assert.Equal(t, 3.0, period(a.Must(201, "POST", former, `{"metadata":{"name":"hasnot"},"color":"red","period":7}`).Body), "the hub's default")
-	assert.Equal(t, 8.0, period(a.Must(200, "PATCH", former+"/has", `{"period":8}`).Body), "an object that has it keeps it")
-	assert.Equal(t, 9.0, a.Must(200, "PATCH", now+"/hasnot", `{"every":9}`).Body["every"], "the gate is the older version's alone")
+	assert.Equal(t, 3.0, period(a.Must(201, "POST", former, `{"metadata":{"name":"hasnot"},"color":"red","period":7}`).Body), "the default of the hub")
+	assert.Equal(t, 8.0, period(a.Must(200, "PATCH", former+"/has", `{"period":8}`).Body), "an object that has the field keeps it")
+	assert.Equal(t, 9.0, a.Must(200, "PATCH", now+"/hasnot", `{"every":9}`).Body["every"], "only the older version has the gate")
 }
 
 // TestApplyDoesNotOwnDroppedFields: a manager that applies a field of a disabled feature owns it
@@ -336,7 +336,7 @@ func TestApplyDoesNotOwnDroppedFields(t *testing.T) {
 	first := apply(a, 201, "hasnot", ref)
 	assert.Contains(t, string(first.Raw), "f:accessModes")
 	assert.NotContains(t, string(first.Raw), "dataSourceRef")
-	assert.Equal(t, first.ResourceVersion(), apply(a, 200, "hasnot", ref).ResourceVersion(), "to apply the same again changes nothing")
+	assert.Equal(t, first.ResourceVersion(), apply(a, 200, "hasnot", ref).ResourceVersion(), "applying the same again must not change the object")
 	has := apply(a, 200, "has", ref)
 	assert.Contains(t, string(has.Raw), "f:dataSourceRef")
 	assert.Equal(t, "x", apitest.NestedString(has.Body, "spec", "dataSourceRef", "name"))

@@ -13,8 +13,7 @@ const (
 	strictFields = "Strict"
 )
 
-// fieldFaults are the unknown and the duplicate fields of a body, in the order and the words that
-// clients expect.
+// fieldFaults are the unknown and duplicate fields of a body, in the order and wording that clients expect.
 type fieldFaults struct {
 	lines []string // of YAML, such as: line 9: key "a" already set in map
 	texts []string // such as: unknown field "spec.a"

@@ -14,9 +14,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestFieldValidation: unknown and duplicate fields, and values of the wrong
-// type, by verb, media type, mode and kind: the code, and the message or the
-// warnings, in the order and in the words that clients know.
+// TestFieldValidation: unknown and duplicate fields, and values of the wrong type, by verb, media type, mode and
+// kind: the code, and the message or warnings in the order and wording that clients expect.
 func TestFieldValidation(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -119,18 +118,18 @@ func TestFieldValidation(t *testing.T) {
 			media = "application/json"
 		}
 		got := a.Do(c.method, path, strings.ReplaceAll(c.body, "NAME", name), "Content-Type", media)
-		told := apitest.NestedString(got.Body, "message")
+		messages := apitest.NestedString(got.Body, "message")
 		if c.code < 300 {
-			told = strings.ReplaceAll(strings.ReplaceAll(strings.Join(got.Header.Values("Warning"), ", "), `299 - "`, ""), `\"`, "\x00")
-			told = strings.ReplaceAll(strings.ReplaceAll(told, `"`, ""), "\x00", `"`)
+			messages = strings.ReplaceAll(strings.ReplaceAll(strings.Join(got.Header.Values("Warning"), ", "), `299 - "`, ""), `\"`, "\x00")
+			messages = strings.ReplaceAll(strings.ReplaceAll(messages, `"`, ""), "\x00", `"`)
 		}
 		assert.Equal(t, c.code, got.Code, "%s %s %s: %s", c.method, path, c.body, got.Raw)
-		assert.Equal(t, c.want, told, "%s %s %s", c.method, path, c.body)
+		assert.Equal(t, c.want, messages, "%s %s %s", c.method, path, c.body)
 	}
 }
 
-// TestWarningsAreBounded: each once; what would be more than 4 KiB is cut, each
-// to 256 bytes.
+// TestWarningsAreBounded: duplicate warnings are dropped. If the warnings exceed 4 KiB, each is truncated to 256
+// bytes.
 func TestWarningsAreBounded(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
@@ -151,8 +150,8 @@ func TestWarningsAreBounded(t *testing.T) {
 	}
 }
 
-// TestScaleOwnsItsPath: who writes the scale of a custom kind owns the field that
-// the definition names, and conflicts over it.
+// TestScaleOwnsItsPath: a manager that writes the scale of a custom kind owns the field to which the definition maps
+// it, and has conflicts over that field.
 func TestScaleOwnsItsPath(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -178,15 +177,15 @@ func TestScaleOwnsItsPath(t *testing.T) {
 		assert.Equal(t, code, got.Code, accept)
 		want := "application/json"
 		if code == 406 {
-			want = "application/vnd.kubernetes.protobuf" // the Status of the refusal
+			want = "application/vnd.kubernetes.protobuf" // the media type of the error
 		}
 		assert.Equal(t, want, got.Header.Get("Content-Type"), accept)
 	}
 	assert.Equal(t, 415, a.Do("POST", apitest.WidgetsPath, "k8s\x00\x0a", "Content-Type", "application/vnd.kubernetes.protobuf").Code)
 }
 
-// TestScalePathsAreFieldNames: between two dots of a scale path stands the name of a field,
-// whatever its characters; an index is none. A Scale without replicas asks for zero.
+// TestScalePathsAreFieldNames: each part of a scale path is a field name, whatever its characters, and not an index.
+// A Scale without replicas means 0.
 func TestScalePathsAreFieldNames(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -224,8 +223,8 @@ func TestScalePathsAreFieldNames(t *testing.T) {
 	a.Must(200, "GET", apitest.WidgetsPath+"/none/scale", nil)
 }
 
-// TestNamespaceSelector: only objects that are in a namespace are selected by it; of
-// some built-in kinds clients know otherwise.
+// TestNamespaceSelector: metadata.namespace is selectable only for namespaced kinds, except for some built-in kinds
+// for which clients expect it.
 func TestNamespaceSelector(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {

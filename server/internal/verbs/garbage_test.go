@@ -15,15 +15,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
-// owned builds graphs of owners for a test.
+// owned builds objects with owner references for a test.
 type owned struct {
 	*apitest.Client
 	*servertest.Server
@@ -36,7 +36,7 @@ func newOwned(t *testing.T, store storage.Backend) *owned {
 	return &owned{apitest.InProcess(t, s), s, store, map[string]string{}}
 }
 
-// owner is a reference; a trailing "!" of the name says blockOwnerDeletion.
+// owner returns an owner reference to the object with a name. A trailing "!" sets blockOwnerDeletion.
 func (o *owned) owner(name string) map[string]any {
 	blocks := strings.HasSuffix(name, "!")
 	name = strings.TrimSuffix(name, "!")
@@ -219,9 +219,9 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestGarbageAcrossScopes: an owner reference names an object of the same namespace or a
-// cluster-scoped one, so an owner in another namespace is absent; an event says so, once. A
-// cluster-scoped object cannot have an owner of a namespaced kind and stays.
+// TestGarbageAcrossScopes: an owner reference refers to an object in the same namespace or a cluster-scoped object.
+// An owner in another namespace is absent, and is reported by a single event. A cluster-scoped object with an owner
+// of a namespaced kind is kept.
 func TestGarbageAcrossScopes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -264,8 +264,8 @@ func TestGarbageAcrossScopes(t *testing.T) {
 	})
 }
 
-// TestGarbageAcrossNamespacesAfterRestart: a server that starts over objects whose owners are in
-// another namespace collects them, and not the owners.
+// TestGarbageAcrossNamespacesAfterRestart: a restarted server collects objects whose owners are in another namespace,
+// and not the owners.
 func TestGarbageAcrossNamespacesAfterRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -291,7 +291,7 @@ func (o *owned) own(path string, owners ...any) {
 	o.Must(200, "PATCH", path, map[string]any{"metadata": map[string]any{"ownerReferences": owners}})
 }
 
-// events are those of default, each in a line.
+// events returns the events in the namespace default, one in each line.
 func (o *owned) events() (lines []string) {
 	o.T.Helper()
 	list, _ := o.Must(200, "GET", "/api/v1/namespaces/default/events", nil).Body["items"].([]any)
@@ -305,15 +305,15 @@ func (o *owned) events() (lines []string) {
 
 const boats = "/apis/sea.example.com/v1/boats"
 
-// boat makes an object of a custom kind, and returns a reference to it.
+// boat creates an object of a custom kind and returns an owner reference to it.
 func (o *owned) boat(version string) map[string]any {
 	o.T.Helper()
 	made := o.Must(201, "POST", boats, `{"apiVersion":"sea.example.com/v1","kind":"Boat","metadata":{"name":"pequod"}}`)
 	return map[string]any{"apiVersion": "sea.example.com/" + version, "kind": "Boat", "name": "pequod", "uid": apitest.NestedString(made.Body, "metadata", "uid"), "blockOwnerDeletion": true}
 }
 
-// TestGarbageOfUnknownKinds: an owner of a kind that is not served may be there
-// or not, so what it owns stays until that is known.
+// TestGarbageOfUnknownKinds: whether an owner of a kind that is not served exists is unknown, so its dependents are
+// kept until the kind is served.
 func TestGarbageOfUnknownKinds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -412,7 +412,7 @@ func TestGarbageOfUnknownKinds(t *testing.T) {
 	}
 }
 
-// twoVersions defines boats in v1 and v2.
+// twoVersions defines the kind Boat in v1 and v2.
 func (o *owned) twoVersions(served bool) {
 	o.T.Helper()
 	crd := boatDefinition("boats", "Boat")
@@ -424,7 +424,7 @@ func (o *owned) twoVersions(served bool) {
 	o.Settle()
 }
 
-// lose removes a record from the store, behind the server's back.
+// lose deletes a record from the store without the server, and returns it.
 func (o *owned) lose(key string) storage.Record {
 	o.T.Helper()
 	rec, err := o.store.Get(o.T.Context(), key, 0)
@@ -440,9 +440,9 @@ func (o *owned) restore(rec storage.Record) {
 	require.NoError(o.T, err)
 }
 
-// TestGarbageLooksAtTheStore: as long as the store does not tell, nobody is
-// collected for an owner that is not known.
-func TestGarbageLooksAtTheStore(t *testing.T) {
+// TestGarbageReadsOwnersFromStore: as long as an owner cannot be read from the store, its dependents are not
+// collected.
+func TestGarbageReadsOwnersFromStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
@@ -463,8 +463,7 @@ func TestGarbageLooksAtTheStore(t *testing.T) {
 	})
 }
 
-// TestGarbageAfterRestart: what was under way when a server ended goes on, over
-// the same directory.
+// TestGarbageAfterRestart: a server over the same directory completes the collection that was interrupted.
 func TestGarbageAfterRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -491,7 +490,7 @@ func TestGarbageAfterRestart(t *testing.T) {
 	}
 }
 
-// TestNamespaceDeletion empties namespaces while others fill them.
+// TestNamespaceDeletion: namespaces are emptied while other clients create objects in them.
 func TestNamespaceDeletion(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -527,8 +526,7 @@ func TestNamespaceDeletion(t *testing.T) {
 	})
 }
 
-// TestEventsExpire an hour after they were last written, also those that say
-// that they are from the future.
+// TestEventsExpire: events expire an hour after they were last written, including events with a time in the future.
 func TestEventsExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -554,8 +552,8 @@ func TestEventsExpire(t *testing.T) {
 	})
 }
 
-// TestSettleMeansDone: after Settle nothing is left to come.
-func TestSettleMeansDone(t *testing.T) {
+// TestSettleWaitsForControllers: after Settle, the controllers have no more work.
+func TestSettleWaitsForControllers(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		o := newOwned(t, store)

@@ -10,8 +10,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestGarbagePolicy: what is collected leaves what it owns if its finalizers say so, and
-// takes it along otherwise, whatever a delete that names no policy means for its kind.
+// TestGarbagePolicy: the dependents of a collected object are orphaned if its finalizers require that, and deleted
+// otherwise. The default policy of its kind does not apply.
 func TestGarbagePolicy(t *testing.T) {
 	t.Parallel()
 	const controllers = "/api/v1/namespaces/default/replicationcontrollers"
@@ -47,15 +47,15 @@ func TestGarbagePolicy(t *testing.T) {
 	}
 }
 
-// TestNamespacesLosePodsFirst: what pods run with outlives them, and the status says
-// what is waited for.
-func TestNamespacesLosePodsFirst(t *testing.T) {
+// TestNamespaceDeletionDeletesPodsFirst: other objects are deleted after the pods, and the status shows what the
+// namespace waits for.
+func TestNamespaceDeletionDeletesPodsFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t, nil)
 		const ns = "/api/v1/namespaces/ends"
 		o.Must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "ends"}})
-		o.Settle() // until pods may come
+		o.Settle() // until pods can be created
 		o.Must(201, "POST", ns+"/configmaps", apitest.NewConfigMap("content"))
 		o.Must(201, "POST", ns+"/pods", map[string]any{
 			"metadata": map[string]any{"name": "held", "finalizers": []any{"example.com/hold"}},
@@ -82,8 +82,8 @@ func TestNamespacesLosePodsFirst(t *testing.T) {
 	})
 }
 
-// TestGarbageOfMisspeltKinds: an owner's kind may be in lower case, and no object has the
-// kind of a list. A kind in any other letter case is not served.
+// TestGarbageOfMisspeltKinds: the kind of an owner may be in lower case. No object has the kind of a list. A kind in
+// any other spelling is not served.
 func TestGarbageOfMisspeltKinds(t *testing.T) {
 	t.Parallel()
 	for kind, c := range map[string]struct{ there, gone string }{

@@ -14,14 +14,14 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// gatedField is a field of a feature that is off by default in the newest release.
+// gatedField is a field of a feature that is disabled by default in the newest release.
 type gatedField struct {
 	gate       string
-	collection string // below which the objects are
-	minimal    string // in testdata/minimal; empty: an object without further fields
-	status     bool   // the patch is for the sub-resource status
-	patch      string // of a minimal object
-	field      string // a name that stands in the object if the field is there
+	collection string // path of the collection
+	minimal    string // file in testdata/minimal; "": an object without further fields
+	status     bool   // the patch is for the subresource status
+	patch      string // for a minimal object
+	field      string // a name that the stored object contains if the field is set
 }
 
 var gatedFields = []gatedField{
@@ -84,7 +84,7 @@ func (f gatedField) write(a *apitest.Client, name string) (int, string) {
 	return made.Code, string(made.Raw)
 }
 
-// merge writes the fields of a patch into a tree.
+// merge merges a patch into a tree.
 func merge(tree, patch map[string]any) {
 	for k, v := range patch {
 		next, ok := v.(map[string]any)
@@ -96,8 +96,8 @@ func merge(tree, patch map[string]any) {
 	}
 }
 
-// TestFieldsOfDisabledFeatures: a new object does not get the fields of a feature that is off by
-// default, and an object that already has such a field keeps it.
+// TestFieldsOfDisabledFeatures: a new object does not get the fields of a feature that is disabled by default. An
+// object that already has such a field keeps it.
 func TestFieldsOfDisabledFeatures(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})

@@ -25,7 +25,7 @@ import (
 	"orch.io/controlplane/server/internal/watchstream"
 )
 
-// Options are what a Handler needs of a server.
+// Options configure a Handler. All fields must be set.
 type Options struct {
 	Names    names.Profile
 	Rules    compat.Rules
@@ -40,7 +40,7 @@ type Options struct {
 	Proxy    *proxy.Proxy
 	Metrics  *requestmetrics.Metrics
 
-	// Allow returns a 403 unless the user may use another verb on what the request is about.
+	// Allow returns a 403 if the user may not use another verb on the resource of the request.
 	Allow func(ctx context.Context, r *exchange.Request, verb string) error
 }
 
@@ -53,15 +53,15 @@ type Limits struct {
 	CollectionPage int
 }
 
-// Handler serves requests to resources. Its methods may be called concurrently.
+// Handler serves requests to resources. It is safe for concurrent use.
 type Handler struct{ o Options }
 
 // New returns a Handler.
 func New(o Options) *Handler { return &Handler{o} }
 
-// Serve serves a request to a resource of this server within the time of ctx; a watch may take
-// longer. A request takes a seat when everything that it needs is there. An error is to be
-// answered.
+// Serve serves a request to a resource of this server. It returns when ctx ends, except for a watch, which may take
+// longer. A request takes a seat when it has everything that it needs. If Serve returns an error, it has sent no
+// response, and the caller must send the error.
 func (h *Handler) Serve(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	if err := h.prepare(r); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (h *Handler) prepare(r *exchange.Request) error {
 	return h.negotiate(r)
 }
 
-// resolve sets the version and the sub-resource that the path names.
+// resolve sets the version and the subresource that the path names.
 func (h *Handler) resolve(r *exchange.Request) error {
 	types := h.o.Types()
 	if r.Version = types.Version(meta.GroupVersionResource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource}); r.Version == nil {
@@ -155,14 +155,14 @@ func (h *Handler) resolve(r *exchange.Request) error {
 	return nil
 }
 
-// isNamespace reports whether the request is for Namespace objects, whose paths have their name
-// in place of a namespace. A namespace contains none, because a right in one namespace must not
-// reach another one.
+// isNamespace reports whether the request is for Namespace objects. Their paths have their name in place of a
+// namespace. A path inside a namespace has no Namespace objects, because a right in one namespace must not apply to
+// another.
 func isNamespace(r *exchange.Request) bool {
 	return r.Group == "" && r.Resource == "namespaces" && !r.Inside
 }
 
-// allowed reports whether the resource or sub-resource has the verb at the path.
+// allowed reports whether the resource or subresource has the verb at the path.
 func allowed(r *exchange.Request) bool {
 	if r.Proxied() {
 		return proxy.Forwards(r.HTTP.Method)
@@ -185,7 +185,7 @@ func allowed(r *exchange.Request) bool {
 	return slices.Contains(r.Version.Verbs(), r.Verb)
 }
 
-// refuseMethod returns the error of a verb that a resource does not have.
+// refuseMethod returns the error for a verb that a resource does not have.
 func refuseMethod(r *exchange.Request) error {
 	if !r.Version.DelegatedPaths {
 		return exchange.MethodNotAllowed()

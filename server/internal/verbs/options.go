@@ -98,8 +98,8 @@ func (o *listOptions) faults(watch bool) []meta.StatusCause {
 	return causes
 }
 
-// watchFaults is faults for a watch. A watch without resourceVersion asks for the current state
-// first, as with sendInitialEvents.
+// watchFaults is faults for a watch. A watch without resourceVersion begins with the current state, as with
+// sendInitialEvents.
 func (o *listOptions) watchFaults() []meta.StatusCause {
 	var causes []meta.StatusCause
 	match, initial := o.Match, o.SendInitial
@@ -128,12 +128,12 @@ func noMatchWithToken() meta.StatusCause {
 	return mustNot("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
 }
 
-// mustNot returns the violation of a parameter that is forbidden in its place.
+// mustNot returns the violation for a parameter that is forbidden.
 func mustNot(field, why string) meta.StatusCause {
 	return meta.StatusCause{Reason: meta.CauseForbidden, Field: field, Message: "Forbidden: " + why}
 }
 
-// checkFields returns an error if a field selector has a field that the version cannot select by.
+// checkFields returns an error if a field selector has a field that is not selectable in the version.
 func checkFields(s meta.FieldSelector, v *resource.Version) error {
 	for _, r := range s.Requirements() {
 		inNamespace := r.Field == "metadata.namespace" && (v.Namespaced || v.AnyNamespace)
@@ -186,7 +186,7 @@ func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...met
 	return o, nil
 }
 
-// parseDryRun reads the parameter dryRun: All is a dry run, an absent or empty one is none.
+// parseDryRun parses the parameter dryRun. All is a dry run; an absent or empty parameter is not.
 func parseDryRun(values []string) (dry bool, faults []meta.StatusCause) {
 	if len(values) == 0 || slices.Equal(values, []string{""}) {
 		return false, nil
@@ -199,7 +199,7 @@ func parseDryRun(values []string) (dry bool, faults []meta.StatusCause) {
 	return true, nil
 }
 
-// unsupported returns the violation of a parameter that must be one of some words.
+// unsupported returns the violation for a parameter with an unsupported value.
 func unsupported(field, value string, supported ...string) meta.StatusCause {
 	for i, word := range supported {
 		supported[i] = strconv.Quote(word)
@@ -214,7 +214,7 @@ func (o *writeOptions) managerFor(h *http.Request) string {
 	if o.manager != "" {
 		return o.manager
 	}
-	const limit = 128 // bytes, as ValidateManager has it
+	const limit = 128 // bytes, as in apply.ValidateManager
 	var b strings.Builder
 	if h != nil {
 		product, _, _ := strings.Cut(h.UserAgent(), "/")

@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// patch serves PATCH on an item or on a sub-resource: JSON patch, merge patch, strategic merge patch
+// patch serves PATCH on an item or on a subresource: JSON patch, merge patch, strategic merge patch
 // and server-side apply.
 func (h *Handler) patch(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	kind, err := media.PatchContentType(r.HTTP.Header.Get("Content-Type"), r.Version.Strategic)
@@ -62,7 +62,7 @@ func (h *Handler) parsePatchOptions(r *exchange.Request, kind media.PatchType) (
 	return parseWriteOptions(r.Query, h.o.Names, "PatchOptions", causes...)
 }
 
-// change returns a tree made from the live one, which it does not modify.
+// change returns a tree made from the live tree, which it does not modify.
 type change func(live map[string]any) (map[string]any, error)
 
 // plainPatch prepares a write by JSON patch, merge patch or strategic merge patch.
@@ -147,7 +147,7 @@ func readsVersion(patch any) bool {
 	})
 }
 
-// maxStray bounds the unknown fields that are reported.
+// maxStray bounds the number of unknown fields that are reported.
 const maxStray = 100
 
 // strayFields returns the unknown fields of the operations of a JSON patch.
@@ -209,7 +209,7 @@ func (h *Handler) checkPatched(r *exchange.Request, o *writeOptions, in, live *m
 	return enforceFieldValidation(r, o.validation, faults, func(why string) error { return badPatch("strict decoding error: " + why) })
 }
 
-// sameKind returns an error if the result of a patch has another kind or apiVersion, or none.
+// sameKind returns an error if the result of a patch has a different kind or apiVersion, or none.
 func sameKind(r *exchange.Request, in *meta.Object, v *resource.Version) error {
 	want := v.GVK()
 	version, kind := in.APIVersion(), in.Kind()
@@ -236,8 +236,8 @@ func sameKind(r *exchange.Request, in *meta.Object, v *resource.Version) error {
 	return nil
 }
 
-// conditions returns an error if the result of a patch names another uid or resourceVersion than
-// the live object.
+// conditions returns an error if the result of a patch has a uid or resourceVersion that differs from the live
+// object.
 func conditions(r *exchange.Request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
 		return meta.Invalid(r.Version.GroupKind(), r.Name, []meta.StatusCause{{
@@ -247,12 +247,12 @@ func conditions(r *exchange.Request, in, live *meta.Object) error {
 	return sameVersion(r, in, live)
 }
 
-// badPatch returns the error of a patch whose result is not an object of the kind.
+// badPatch returns the error for a patch if its result is not an object of the kind.
 func badPatch(why string) error {
 	return meta.Invalid(meta.GroupKind{}, "", []meta.StatusCause{{Reason: meta.CauseInvalid, Field: "patch", Message: "Invalid value: " + why}})
 }
 
-// sameIdentity returns an error if the result of a patch has another name or namespace.
+// sameIdentity returns an error if the result of a patch has a different name or namespace.
 func sameIdentity(r *exchange.Request, in *meta.Object) error {
 	name, _ := in.Get("metadata", "name")
 	if name == "" || name == nil {
@@ -284,7 +284,7 @@ func (h *Handler) applyPatch(ctx context.Context, r *exchange.Request, o *writeO
 		return err
 	}
 	w.Create, w.Versioned, w.Applied = r.Sub == nil, versioned(patch), true
-	var owners []any // as Apply returns them, also if the sub-resource writes only a part of the object
+	var owners []any // from Apply; they are kept even if the subresource writes only a part of the object
 	w.Own = func(_ context.Context, _, obj *meta.Object) error {
 		obj.Delete("metadata", "managedFields")
 		if owners != nil {
@@ -324,8 +324,7 @@ func (h *Handler) applyPatch(ctx context.Context, r *exchange.Request, o *writeO
 	return nil
 }
 
-// applyToItem returns the body of an apply to a sub-resource with a kind of its own as a patch of
-// the item.
+// applyToItem converts the body of an apply to a subresource with its own kind into a patch of the item.
 func (h *Handler) applyToItem(ctx context.Context, r *exchange.Request, body *meta.Object) (*meta.Object, error) {
 	if r.Sub == nil || r.Sub.Body == nil {
 		return body, nil
@@ -333,7 +332,7 @@ func (h *Handler) applyToItem(ctx context.Context, r *exchange.Request, body *me
 	if _, faults := r.Sub.Body.Normalize(body); len(faults) > 0 {
 		return nil, r.Sub.Body.DecodeError(faults)
 	}
-	identity := map[string]any{} // the sub-resource owns no other metadata
+	identity := map[string]any{} // the subresource owns no other metadata
 	for _, f := range []string{"name", "namespace", "uid", "resourceVersion", "managedFields"} {
 		if v, ok := body.Metadata()[f]; ok {
 			identity[f] = meta.Clone(v)
@@ -364,7 +363,7 @@ func (h *Handler) checkApplied(r *exchange.Request, patch *meta.Object) error {
 	return setNamespace(r, patch.Clone()) // a clone, because the last-applied annotation may quote the body
 }
 
-// strictApply returns the error of an apply with unknown or duplicate fields under strict validation.
+// strictApply returns the error for an apply with unknown or duplicate fields under strict validation.
 func strictApply(why string) error {
 	return meta.BadRequest("error strict decoding YAML: error converting YAML to JSON: %s", why)
 }
@@ -374,8 +373,8 @@ func (h *Handler) conformApplied(r *exchange.Request, obj *meta.Object, v *resou
 	if err := sameIdentity(r, obj); err != nil {
 		return err
 	}
-	// Apply refuses fields that the schema does not have. It accepts fields that only an outer
-	// schema preserves; Conform prunes them here without a warning.
+	// Apply refuses fields that the schema does not have, except below a node that preserves unknown fields. Conform
+	// prunes those without a warning.
 	_, faults := v.Normalize(obj)
 	if len(faults) == 0 {
 		return nil

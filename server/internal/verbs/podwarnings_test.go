@@ -13,8 +13,8 @@ import (
 const daemonSetBody = `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},
 	"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`
 
-// TestTemplateGenerationOwners: a new template changes the number in a DaemonSet's annotation,
-// but only a writer that sends another number owns the annotation.
+// TestTemplateGenerationOwners: a new template changes the number in an annotation of a DaemonSet, but only a manager
+// that sends another number owns the annotation.
 func TestTemplateGenerationOwners(t *testing.T) {
 	t.Parallel()
 	const path = "/apis/apps/v1/namespaces/default/daemonsets"

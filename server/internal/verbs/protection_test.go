@@ -31,7 +31,7 @@ func newClaim(name string, metadata map[string]any) map[string]any {
 	}}
 }
 
-// podWith is a pod with one volume.
+// podWith returns a pod with a volume.
 func podWith(name string, volume map[string]any) map[string]any {
 	volume["name"] = "data"
 	return map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{
@@ -43,8 +43,7 @@ func claimVolume(claim string) map[string]any {
 	return map[string]any{"persistentVolumeClaim": map[string]any{"claimName": claim}}
 }
 
-// TestClaimProtection: a claim waits for the pods that use it, one that is finished
-// does not.
+// TestClaimProtection: a claim is kept as long as a pod that is not finished uses it.
 func TestClaimProtection(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -70,10 +69,9 @@ func TestClaimProtection(t *testing.T) {
 	a.Must(404, "GET", claims+"/used", nil)
 }
 
-// TestClaimIsUsedWhileItsPodIsThere: what is only reported of a pod does not end its use
-// of a claim: that it failed, while a container is not known to have ended, or that it
-// has no time left.
-func TestClaimIsUsedWhileItsPodIsThere(t *testing.T) {
+// TestClaimIsUsedWhileItsPodExists: a pod uses its claims even if it is reported as failed, as long as a container
+// may run, and even if its grace period is over.
+func TestClaimIsUsedWhileItsPodExists(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
@@ -116,10 +114,9 @@ func TestClaimIsUsedWhileItsPodIsThere(t *testing.T) {
 	}
 }
 
-// TestClaimProtectionOfPodsOwnClaims: a claim that was made for a pod's volume is used
-// by that pod, and not by one of the same name; a pod of which nothing is left but its
-// wait for the claim does not hold it.
-func TestClaimProtectionOfPodsOwnClaims(t *testing.T) {
+// TestClaimProtectionOfEphemeralClaims: a claim that was created for the volume of a pod is used by that pod, and not
+// by another pod of that name. A pod that only waits for the claim does not keep it.
+func TestClaimProtectionOfEphemeralClaims(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
@@ -141,7 +138,7 @@ func TestClaimProtectionOfPodsOwnClaims(t *testing.T) {
 	a.Must(404, "GET", pods+"/p", nil)
 }
 
-// TestVolumeProtection: a volume waits as long as it is bound.
+// TestVolumeProtection: a volume is kept as long as it is bound.
 func TestVolumeProtection(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -159,8 +156,7 @@ func TestVolumeProtection(t *testing.T) {
 	a.Must(404, "GET", volumes+"/v", nil)
 }
 
-// TestClassProtection: a class of attributes waits for the claims and volumes that have
-// it or are to get it.
+// TestClassProtection: a class of volume attributes is kept as long as a claim or volume has it or will get it.
 func TestClassProtection(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -188,9 +184,8 @@ func TestClassProtection(t *testing.T) {
 	a.Must(404, "GET", classes+"/used", nil)
 }
 
-// TestProtectionWithoutUsers: where the kinds are not served that could use an object,
-// nothing holds it.
-func TestProtectionWithoutUsers(t *testing.T) {
+// TestProtectionWithoutServedUsers: if the kinds that could use an object are not served, the object is not kept.
+func TestProtectionWithoutServedUsers(t *testing.T) {
 	t.Parallel()
 	claims, classes := meta.GroupResource{Resource: "persistentvolumeclaims"}, meta.GroupResource{Group: "storage.orch.io", Resource: "volumeattributesclasses"}
 	for served, r := range map[string]meta.GroupResource{"PersistentVolumeClaim": claims, "VolumeAttributesClass": classes} {

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/server/internal/watchstream"
 )
 
-// get serves GET on an item or a sub-resource.
+// get serves GET on an item or a subresource.
 func (h *Handler) get(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	version := r.Query.Get("resourceVersion")
 	rev, err := objects.ParseRevision(version)
@@ -59,7 +59,7 @@ func (h *Handler) list(ctx context.Context, w *exchange.Response, r *exchange.Re
 	return h.o.Encoder.SendList(ctx, w, r, page)
 }
 
-// estimateSeats sets how many objects the request will look at.
+// estimateSeats sets the number of objects that the request will read, which determines its seats.
 func (h *Handler) estimateSeats(r *exchange.Request, o *listOptions) {
 	n := h.o.Hub.Cache(r.Version.GroupResource()).Len()
 	if o.Limit > 0 && o.Labels.Empty() && o.Fields.Empty() {

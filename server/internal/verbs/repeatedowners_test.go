@@ -13,9 +13,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestRepeatedOwnersOfAdmission: an owner whom admission names again is stored once, as one
-// whom the caller names twice.
-func TestRepeatedOwnersOfAdmission(t *testing.T) {
+// TestDuplicateOwnersAreStoredOnce: an owner reference that the caller or admission adds a second time is stored
+// once.
+func TestDuplicateOwnersAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	owner := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u"}
 	s := servertest.New(t, func(b *server.Builder) {

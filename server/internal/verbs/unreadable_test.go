@@ -17,16 +17,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
-// notUnsafe lets everybody do everything but delete what cannot be read.
+// notUnsafe allows everything except deleting unreadable objects.
 type notUnsafe struct{ denied string }
 
 func (n *notUnsafe) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
@@ -40,9 +40,8 @@ func someMap(name string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"of": name}}
 }
 
-// TestUnreadableObject: an object that the store cannot read is a 500 of its own
-// for every verb, and what is read of many says which it is; everything else is
-// served. Whoever may can delete it, and write it anew.
+// TestUnreadableObject: every verb on an object that the store cannot read returns its own 500. The error of a list
+// names the object. All other objects are served. A user with the right can delete and recreate the object.
 func TestUnreadableObject(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -92,17 +91,16 @@ func TestUnreadableObject(t *testing.T) {
 	require.Equal(t, 200, a.Do("GET", maps, nil).Code)
 	require.Equal(t, 201, a.Do("POST", maps, someMap("bad")).Code)
 	require.Equal(t, "bad", a.Do("GET", bad, nil).Body["data"].(map[string]any)["of"])
-	// Nobody can be told what went: who watched it starts over.
+	// The deleted object is unknown, so its watches must start again.
 	got := a.Do("GET", maps+"?watch=true&timeoutSeconds=1&resourceVersion="+before, nil)
 	require.Contains(t, string(got.Raw), "too old resource version")
 	_, err := store.Get(ctx, "configmaps/default/bad", 0)
 	require.NoError(t, err)
 }
 
-// TestUnreadableObjectInWhatEnds: an object that cannot be read keeps its
-// namespace, or its definition, from going until it is deleted; the others there
-// are deleted, and the conditions say what remains.
-func TestUnreadableObjectInWhatEnds(t *testing.T) {
+// TestUnreadableObjectKeepsNamespaceAndDefinition: an unreadable object keeps its namespace, or its definition, until
+// it is deleted. The other objects there are deleted, and the conditions show what remains.
+func TestUnreadableObjectKeepsNamespaceAndDefinition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const widgets = "/apis/sea.example.com/v1/widgets"
@@ -129,9 +127,9 @@ func TestUnreadableObjectInWhatEnds(t *testing.T) {
 			a.Must(200, "DELETE", path, nil)
 		}
 		time.Sleep(time.Minute)
-		for path, told := range map[string]string{"/api/v1/namespaces/ends": "ends/bad", definition: "1 objects of this kind are left"} {
+		for path, message := range map[string]string{"/api/v1/namespaces/ends": "ends/bad", definition: "1 objects of this kind are left"} {
 			got := a.Must(200, "GET", path, nil)
-			require.Contains(t, string(got.Raw), told)
+			require.Contains(t, string(got.Raw), message)
 		}
 		for _, list := range []string{"/api/v1/namespaces/ends/configmaps", widgets} {
 			a.Must(404, "GET", list+"/a", nil)
@@ -145,10 +143,9 @@ func TestUnreadableObjectInWhatEnds(t *testing.T) {
 	})
 }
 
-// TestUndeletableObjectInWhatEnds: an object that admission refuses to delete keeps its
-// namespace from going, but nothing else there; the conditions say why, and their text,
-// though it is never the same, does not keep the controller busy.
-func TestUndeletableObjectInWhatEnds(t *testing.T) {
+// TestUndeletableObjectKeepsNamespace: an object that admission refuses to delete keeps its namespace, but no other
+// object there. The conditions show the reason, and their text, which varies, does not keep the controller busy.
+func TestUndeletableObjectKeepsNamespace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const widgets = "/apis/sea.example.com/v1/widgets"
@@ -184,7 +181,7 @@ func TestUndeletableObjectInWhatEnds(t *testing.T) {
 		for _, list := range lists[:2] {
 			require.Equal(t, []string{"bad"}, a.Must(200, "GET", list, nil).Names())
 		}
-		require.Equal(t, 404, a.Do("GET", widgets, nil).Code, "admission is not asked about the objects of a definition that is deleted")
+		require.Equal(t, 404, a.Do("GET", widgets, nil).Code, "admission does not run for the objects of a deleted definition")
 		a.Must(404, "GET", definition, nil)
 		conditions := map[string]string{}
 		for _, c := range apitest.Nested(a.Must(200, "GET", namespace, nil).Body, "status", "conditions").([]any) {
@@ -199,9 +196,8 @@ func TestUndeletableObjectInWhatEnds(t *testing.T) {
 	})
 }
 
-// TestDamagedDirectory: a server over a directory in which one large object is
-// damaged starts and serves the others; a check and a metric fail until the
-// object is deleted.
+// TestDamagedDirectory: a server over a directory with a damaged object starts and serves all other objects. A health
+// check and a metric report the object until it is deleted.
 func TestDamagedDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -253,7 +249,7 @@ func TestDamagedDirectory(t *testing.T) {
 	stop()
 }
 
-// losePiece takes a part of a large value out of a closed store.
+// losePiece removes a part of a large value from a closed store.
 func losePiece(t *testing.T, dir, revision string) {
 	o := badger.DefaultOptions(dir)
 	o.Logger = nil
@@ -279,9 +275,8 @@ func losePiece(t *testing.T, dir, revision string) {
 	require.NoError(t, db.Close())
 }
 
-// TestDeleteOnlyUnreadable: the option to ignore read errors deletes an object that cannot be
-// read and no other, needs its right in any case, and goes with no option that would need the
-// object.
+// TestDeleteOnlyUnreadable: the option to ignore read errors deletes only an unreadable object. It always requires
+// its right, and excludes options that depend on the object.
 func TestDeleteOnlyUnreadable(t *testing.T) {
 	t.Parallel()
 	const option = "ignoreStoreReadErrorWithClusterBreakingPotential"

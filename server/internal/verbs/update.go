@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// update serves PUT on an item or on a sub-resource.
+// update serves PUT on an item or on a subresource.
 func (h *Handler) update(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	o, err := parseWriteOptions(r.Query, h.o.Names, "UpdateOptions")
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *Handler) update(ctx context.Context, w *exchange.Response, r *exchange.
 	return h.o.Encoder.SendEntry(ctx, w, r, code(res), res.Entry)
 }
 
-// put replaces the object, or the part that the sub-resource writes, by in.
+// put replaces the object, or the part of it that the subresource writes, by in.
 func (h *Handler) put(ctx context.Context, r *exchange.Request, o *writeOptions, in *meta.Object) (*objects.Result, error) {
 	wr := h.newWrite(r, o, "UpdateOptions")
 	wr.Create = r.Version.CreateOnPut && r.Sub == nil
@@ -60,7 +60,7 @@ func (h *Handler) put(ctx context.Context, r *exchange.Request, o *writeOptions,
 	return h.o.Objects.Write(ctx, wr)
 }
 
-// preconditions returns an error if in names another resourceVersion or uid than the live object.
+// preconditions returns an error if in has a resourceVersion or uid that differs from the live object.
 func preconditions(r *exchange.Request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
 		return objects.OtherUID(r.Version, r.Name, uid, live.UID())
@@ -68,8 +68,8 @@ func preconditions(r *exchange.Request, in, live *meta.Object) error {
 	return sameVersion(r, in, live)
 }
 
-// sameVersion returns a conflict if in names another resourceVersion than the live object. Zero
-// means any.
+// sameVersion returns a conflict if in has a resourceVersion that differs from the live object. "0" matches any
+// version.
 func sameVersion(r *exchange.Request, in, live *meta.Object) error {
 	rev, err := objects.ParseRevision(in.ResourceVersion())
 	if err != nil {
@@ -81,13 +81,13 @@ func sameVersion(r *exchange.Request, in, live *meta.Object) error {
 	return nil
 }
 
-// versioned reports whether an object names a resourceVersion other than zero.
+// versioned reports whether an object has a resourceVersion other than "0".
 func versioned(o *meta.Object) bool {
 	v := o.ResourceVersion()
 	return v != "" && v != "0"
 }
 
-// needsVersion reports whether an update must name a resourceVersion.
+// needsVersion reports whether an update must have a resourceVersion.
 func needsVersion(r *exchange.Request) bool {
 	return r.Version.PutWithVersion && (r.Sub == nil || r.Sub.Body == nil)
 }

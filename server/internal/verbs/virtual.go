@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// readVirtual serves a get or a list of a virtual kind, whose objects are made at each read.
+// readVirtual serves a get or a list of a virtual kind. Its objects are made for each read.
 func (h *Handler) readVirtual(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	list, err := h.listOptions(r, false)
 	if err != nil {
@@ -40,7 +40,7 @@ func (h *Handler) readVirtual(ctx context.Context, w *exchange.Response, r *exch
 	return h.o.Encoder.SendList(ctx, w, r, &objects.Page{Page: objectcache.Page{Entries: found}, Remaining: -1})
 }
 
-// selected reports whether a selection has the object.
+// selected reports whether a selection selects an object.
 func selected(obj *meta.Object, sel *objects.Selection) bool {
 	label := func(key string) (string, bool) {
 		v, ok := obj.Labels()[key]

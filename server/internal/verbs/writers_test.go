@@ -16,11 +16,11 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -38,10 +38,9 @@ func newDeployment(name string) map[string]any {
 	}}
 }
 
-// TestWritersWithoutAVersion: eight writers of one object, each in a language
-// that names no version: none of them is told of a conflict, and none of what
-// they wrote is lost.
-func TestWritersWithoutAVersion(t *testing.T) {
+// TestWritersWithoutVersionGetNoConflict: eight writers of an object without resourceVersion, each with another kind
+// of write, get no conflict, and none of their changes is lost.
+func TestWritersWithoutVersionGetNoConflict(t *testing.T) {
 	t.Parallel()
 	const writers, each = 8, 10
 	for _, c := range []struct {
@@ -87,7 +86,7 @@ func TestWritersWithoutAVersion(t *testing.T) {
 							got := a.Do(c.method, path, c.body(w, i), "Content-Type", c.contentType)
 							if assert.Equal(t, 200, got.Code, "%s", got.Raw) {
 								_, twice := versions.LoadOrStore(got.ResourceVersion(), true)
-								assert.False(t, twice, "two writes show one version")
+								assert.False(t, twice, "two writes have the same resourceVersion")
 							}
 						}
 					})
@@ -109,8 +108,7 @@ func TestWritersWithoutAVersion(t *testing.T) {
 	}
 }
 
-// TestManyAppliers: two hundred appliers of different fields of an object that
-// is not there at first.
+// TestManyAppliers: two hundred managers apply different fields of an object that does not exist at first.
 func TestManyAppliers(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -137,8 +135,8 @@ func TestManyAppliers(t *testing.T) {
 	})
 }
 
-// TestWritersInProcess: the server's own clients, such as its controllers, count
-// together, while others delete finalizers and status writers come between.
+// TestWritersInProcess: clients in the process, such as controllers, increment a counter while other writers remove
+// finalizers and write the status.
 func TestWritersInProcess(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -166,9 +164,9 @@ func TestWritersInProcess(t *testing.T) {
 
 var configMapsResource = meta.GroupResource{Resource: "configmaps"}
 
-// TestWritersOfOneNameThatComesAndGoes: PUTs that create, patches, deletes and
-// collections of deletes of one name: some find nothing, none a conflict.
-func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
+// TestWritersOfRecreatedObject: concurrent PUTs that create, patches, deletes and deletecollections of a name may get
+// a 404, but no conflict.
+func TestWritersOfRecreatedObject(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -207,8 +205,8 @@ func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
 	})
 }
 
-// TestVersionedUpdateRacesDelete: an update of a version that is deleted between
-// the look at it and the commit is not found; one that is replaced is a conflict.
+// TestVersionedUpdateRacesDelete: if the object of an update with a resourceVersion is deleted between its read and
+// its commit, the update is a 404. If it is replaced, the update is a conflict.
 func TestVersionedUpdateRacesDelete(t *testing.T) {
 	t.Parallel()
 	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
@@ -254,7 +252,7 @@ func TestVersionedUpdateRacesDelete(t *testing.T) {
 	}
 }
 
-// admitting is a plugin that runs a function on the updates of ConfigMap x.
+// admitting is a plugin that calls a function for each update of the ConfigMap x.
 func admitting(run func(ctx context.Context, r *admission.Request) error) func(*server.Builder) {
 	return func(b *server.Builder) {
 		b.Admission = append(b.Admission, admission.Plugin{Name: "test", Mutate: func(ctx context.Context, r *admission.Request) error {
@@ -266,11 +264,10 @@ func admitting(run func(ctx context.Context, r *admission.Request) error) func(*
 	}
 }
 
-// TestAdmissionWritesTheObjectItAdmits: a plugin that writes, through a client,
-// the object whose update it looks at does not wait for itself, whether it passes
-// the context on or calls from outside, as a webhook does. Each such write is a
-// conflict to the one that is admitted.
-func TestAdmissionWritesTheObjectItAdmits(t *testing.T) {
+// TestAdmissionMayWriteAdmittedObject: a plugin that writes the object whose update it admits does not deadlock,
+// whether it passes its context to the client or sends a request from outside, like a webhook. Each such write is a
+// conflict for the admitted write.
+func TestAdmissionMayWriteAdmittedObject(t *testing.T) {
 	t.Parallel()
 	for _, inside := range []bool{true, false} {
 		t.Run(fmt.Sprint("inside=", inside), func(t *testing.T) {
@@ -305,8 +302,8 @@ func TestAdmissionWritesTheObjectItAdmits(t *testing.T) {
 	}
 }
 
-// TestHungAdmissionDoesNotBlockOtherWriters: a writer whose admission hangs keeps its place in the
-// write queue for a bounded time, and a queued writer stops waiting when its request ends.
+// TestHungAdmissionDoesNotBlockOtherWriters: a writer whose admission hangs keeps its slot in the write queue for a
+// bounded time, and a queued writer stops waiting when its request ends.
 func TestHungAdmissionDoesNotBlockOtherWriters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -361,8 +358,8 @@ func TestEndlessConflictsEndWithTheRequest(t *testing.T) {
 	})
 }
 
-// TestQueuedWritesShareACommit: writes that queue while the store is busy are committed together,
-// each with its own resourceVersion and event.
+// TestQueuedWritesShareACommit: writes that queue while the store is busy are committed together, each with its own
+// resourceVersion and event.
 func TestQueuedWritesShareACommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -384,12 +381,12 @@ func TestQueuedWritesShareACommit(t *testing.T) {
 				got := a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", fmt.Sprintf(`{"data":{"w%d":"1"}}`, w))
 				assert.Equal(t, "1", apitest.NestedString(got.Body, "data", fmt.Sprint("w", w)))
 				_, twice := versions.LoadOrStore(got.ResourceVersion(), true)
-				assert.False(t, twice, "two writes show one version")
+				assert.False(t, twice, "two writes have the same resourceVersion")
 			})
 		}
 		all.Wait()
-		// All begin at once: one wins, and of the others one commits for itself,
-		// the rest as two sequences.
+		// All writers begin at the same time: the first commits its value alone, another one after a conflict as
+		// well, and the rest are committed in two sequences.
 		assert.Equal(t, writers+1+2, store.Count(faultinject.OpCommit)-before)
 		watch := a.Watch(apitest.ConfigMapsPath + "?watch=1&resourceVersion=" + from)
 		for range writers {
@@ -430,12 +427,12 @@ func TestWritesBasedOnFailedCommitStartAgain(t *testing.T) {
 				})
 				var all sync.WaitGroup
 				defer all.Wait()
-				for i := range 2 { // one wins, the other queues
+				for i := range 2 { // the first is committed, the other queues
 					all.Go(func() { a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
 				}
 				time.Sleep(1500 * time.Microsecond)
 				all.Go(func() { a.Must(500, "PATCH", apitest.ConfigMapsPath+"/x", `{"data":{"a":"1","keep":null}}`) })
-				time.Sleep(time.Millisecond) // its commit has begun
+				time.Sleep(time.Millisecond) // until its commit has begun
 				var body any
 				if c.body != "" {
 					body = c.body
@@ -454,7 +451,7 @@ func TestResourceVersionPreconditionSeesPendingWrites(t *testing.T) {
 	t.Parallel()
 	const add = `,{"op":"add","path":"/data/b","value":"1"}]`
 	for _, c := range []struct {
-		method, contentType, body string // with the version
+		method, contentType, body string // with the resourceVersion
 		code                      int
 	}{
 		{"PATCH", "application/json-patch+json", `[{"op":"test","path":"/metadata/resourceVersion","value":"%s"}` + add, 422},
@@ -474,7 +471,7 @@ func TestResourceVersionPreconditionSeesPendingWrites(t *testing.T) {
 			})
 			var all sync.WaitGroup
 			defer all.Wait()
-			for i := range 2 { // one wins, the other queues
+			for i := range 2 { // the first is committed, the other queues
 				all.Go(func() { a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
 			}
 			time.Sleep(11 * time.Millisecond)
@@ -505,7 +502,7 @@ func TestRequestTimeoutDuringCommit(t *testing.T) {
 		})
 		var all sync.WaitGroup
 		defer all.Wait()
-		for i := range 2 { // one wins, the other queues
+		for i := range 2 { // the first is committed, the other queues
 			all.Go(func() {
 				a.Must(200, "PATCH", apitest.ServicesPath+"/x", fmt.Sprintf(`{"metadata":{"labels":{"c%d":"1"}}}`, i))
 			})
@@ -525,9 +522,9 @@ func TestRequestTimeoutDuringCommit(t *testing.T) {
 	})
 }
 
-// TestAStoreThatPanics: the requests that share the commit fail, and the next
-// writers of the object do not wait for it.
-func TestAStoreThatPanics(t *testing.T) {
+// TestPanicOfStoreFailsItsBatch: the requests that share the commit fail, and later writers of the object do not wait
+// for it.
+func TestPanicOfStoreFailsItsBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
@@ -544,7 +541,7 @@ func TestAStoreThatPanics(t *testing.T) {
 		})
 		var all sync.WaitGroup
 		defer all.Wait()
-		for i := range 2 { // one wins, the other queues
+		for i := range 2 { // the first is committed, the other queues
 			all.Go(func() { a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
 		}
 		time.Sleep(1500 * time.Millisecond)

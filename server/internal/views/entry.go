@@ -1,5 +1,5 @@
-// Package views encodes entries and objects as callers asked for them: in a version, a format,
-// and a view such as a Table, one by one, as lists, and as the events of watches.
+// Package views encodes entries and objects in the requested version, format and view (such as a
+// Table): single objects, lists, and events of watches.
 package views
 
 import (
@@ -16,16 +16,16 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// Encoder encodes entries and objects with the names of one profile.
+// Encoder encodes entries and objects with the names of a profile. It is safe for concurrent use.
 type Encoder struct{ Names names.Profile }
 
-// AsStored reports whether the response to a request for a version is the stored bytes of an
-// entry.
+// AsStored reports whether the stored bytes of an entry are the response to a request for a
+// version.
 func AsStored(v *resource.Version, m media.Type) bool {
 	return v.AsStored() && m.Format == codec.JSON && m.View == media.Full
 }
 
-// FormKey returns the key under which an entry keeps its encoding in a version and media type.
+// FormKey returns the key under which an entry caches its encoding in a version and media type.
 func FormKey(v *resource.Version, m media.Type) objectcache.EncodingKey {
 	view := uint8(m.View) << 1
 	if m.ViewVersion == "v1beta1" {
@@ -34,8 +34,8 @@ func FormKey(v *resource.Version, m media.Type) objectcache.EncodingKey {
 	return objectcache.EncodingKey{Version: v.FormName(), Media: uint8(m.Format), View: view}
 }
 
-// Entry returns the encoding of an entry that objects.InVersion returned for the version. The
-// entry keeps the encoding. m must not ask for a Table.
+// Entry returns the encoding of an entry that objects.InVersion returned for the version. The entry
+// caches the encoding; the caller must not modify it. m must not be a Table.
 func (enc *Encoder) Entry(ctx context.Context, e *objectcache.Entry, v *resource.Version, m media.Type) ([]byte, error) {
 	if m.Format == codec.JSON && m.View == media.Full && objects.AsStored(ctx, e, v) {
 		return e.JSON(), nil
@@ -59,8 +59,9 @@ func (enc *Encoder) Entry(ctx context.Context, e *objectcache.Entry, v *resource
 	})
 }
 
-// protoOf returns the protobuf encoding of a version. A version without one returns the encoding of
-// PartialObjectMetadata, because callers can get only its metadata in protobuf.
+// protoOf returns the protobuf encoding of a version. A version without protobuf encoding has the
+// encoding of PartialObjectMetadata, because only metadata of such objects can be requested in
+// protobuf.
 func protoOf(v *resource.Version) *codec.Proto {
 	if p := v.Proto(); p != nil {
 		return p
@@ -68,7 +69,7 @@ func protoOf(v *resource.Version) *codec.Proto {
 	return codec.Metas().Partial
 }
 
-// message returns the protobuf message of an entry, without envelope. The entry keeps it.
+// message returns the protobuf message of an entry, without envelope. The entry caches it.
 func message(ctx context.Context, e *objectcache.Entry, v *resource.Version) ([]byte, error) {
 	return e.Encoded(objectcache.EncodingKey{Version: v.FormName(), Media: uint8(codec.Protobuf)}, func() ([]byte, error) {
 		obj, err := objects.Object(ctx, e, v)
@@ -79,8 +80,8 @@ func message(ctx context.Context, e *objectcache.Entry, v *resource.Version) ([]
 	})
 }
 
-// envelope returns the protobuf message of an object as a response: in its envelope, and
-// reduced to its metadata if m asks for that.
+// envelope returns the protobuf message of an object in its envelope, reduced to its metadata if m
+// is Partial.
 func (enc *Encoder) envelope(message []byte, v *resource.Version, m media.Type) []byte {
 	if m.View == media.Partial {
 		return codec.Envelope(nil, enc.Names.Group(wellknown.GroupMeta)+"/"+m.ViewVersion, "PartialObjectMetadata", codec.ProtoPartial(message))
@@ -103,8 +104,8 @@ func (enc *Encoder) Object(obj *meta.Object, v *resource.Version, m media.Type) 
 	return body, nil
 }
 
-// SendEntry answers with an entry, or with the object that the sub-resource of the request shows
-// of it.
+// SendEntry responds with an entry, or with the object that the requested subresource derives from
+// it.
 func (enc *Encoder) SendEntry(ctx context.Context, w *exchange.Response, r *exchange.Request, code int, e *objectcache.Entry) error {
 	item := r.Version.ItemVersion(r.Sub)
 	e, err := objects.EntryIn(ctx, e, item)
@@ -135,6 +136,7 @@ func (enc *Encoder) SendEntry(ctx context.Context, w *exchange.Response, r *exch
 	return nil
 }
 
+// response returns the body of a response with an entry.
 func (enc *Encoder) response(ctx context.Context, r *exchange.Request, e *objectcache.Entry) ([]byte, error) {
 	if r.Media.View != media.Table {
 		return enc.Entry(ctx, e, r.Version, r.Media)
@@ -146,7 +148,7 @@ func (enc *Encoder) response(ctx context.Context, r *exchange.Request, e *object
 	return t.Entries(ctx, []*objectcache.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())})
 }
 
-// SendObject answers with an object that has no entry.
+// SendObject responds with an object that has no entry.
 func (enc *Encoder) SendObject(w *exchange.Response, r *exchange.Request, code int, obj *meta.Object) error {
 	r.Audit.Answered(obj)
 	if r.Media.View == media.Table {
@@ -175,7 +177,7 @@ func (enc *Encoder) recordEntry(r *exchange.Request, e *objectcache.Entry) {
 	}
 }
 
-// Frame returns an encoded object as a watch event of the type.
+// Frame returns an encoded object framed as a watch event of the given type.
 func Frame(m media.Type, eventType string, object []byte) []byte {
 	if m.Format == codec.Protobuf {
 		return codec.ProtoFrame(nil, eventType, object)

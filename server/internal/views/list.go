@@ -18,14 +18,14 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// yield lets other goroutines run now and then within a loop over many objects.
+// yield lets other goroutines run after every 64th step of a loop over many objects.
 func yield(i int) {
 	if i%64 == 63 {
 		runtime.Gosched()
 	}
 }
 
-// SendList answers with a page of a list.
+// SendList responds with a page of a list.
 func (enc *Encoder) SendList(ctx context.Context, w *exchange.Response, r *exchange.Request, p *objects.Page) error {
 	m := r.Media
 	var err error
@@ -130,11 +130,12 @@ func itemMedia(m media.Type) media.Type {
 // items are the items of a JSON list, with the commas between them.
 type items struct {
 	parts [][]byte
-	own   int // bytes made for this list; the entries keep the other bytes, and all lists share them
+	own   int // bytes that belong to this list; the others are cached by the entries and shared with other lists
 }
 
-// items returns the items of a JSON list. If the kind is a Go struct they have no apiVersion and
-// kind, because the list has them. whole says that the entries are a whole range of the cache.
+// items returns the items of a JSON list. The items of a kind that is a Go struct have no
+// apiVersion and kind, because the list has them. whole is set if the entries are a complete range
+// of the cache.
 func (enc *Encoder) items(ctx context.Context, entries []*objectcache.Entry, v *resource.Version, m media.Type, whole bool) (items, error) {
 	item := itemMedia(m)
 	if AsStored(v, item) {
@@ -150,7 +151,7 @@ func (enc *Encoder) items(ctx context.Context, entries []*objectcache.Entry, v *
 			return items{}, err
 		}
 		if item.View != media.Full || !objects.AsStored(ctx, e, v) {
-			l.own += len(body) // entries drop their encodings for newer ones
+			l.own += len(body) // the entry may drop this encoding for a newer one
 		}
 		if i > 0 {
 			l.parts = append(l.parts, comma)
@@ -211,7 +212,7 @@ func writeParts(w io.Writer, size int, head []byte, parts [][]byte, tail string)
 	_, _ = w.Write(append(buf, tail...))
 }
 
-// wholeList returns a list as one slice, for YAML and for indented JSON.
+// wholeList returns a list as a single slice, for YAML and for indented JSON.
 func (enc *Encoder) wholeList(ctx context.Context, entries []*objectcache.Entry, v *resource.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
 	items, err := enc.items(ctx, entries, v, m, false)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestAuthorizersSeeSelectors: of requests for several objects, and of no others.
+// TestAuthorizersSeeSelectors checks that authorizers get the selectors of requests for
+// collections, and of no other requests.
 func TestAuthorizersSeeSelectors(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

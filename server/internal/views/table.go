@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// Table encodes the Tables of one response. A watch is a stream of Tables, of which only the
-// first has column definitions.
+// Table encodes the Tables of a response. A watch is a stream of Tables, of which only the first
+// has column definitions. A Table belongs to the goroutine of the request.
 type Table struct {
 	enc     *Encoder
 	version *resource.Version
@@ -61,10 +61,10 @@ func (t *Table) Entries(ctx context.Context, entries []*objectcache.Entry, m cod
 	return append(body, codec.ListTail...), nil
 }
 
-// object returns a Table with one row, for an object that has no entry.
+// object returns a Table with a single row, for an object that has no entry.
 func (t *Table) object(obj *meta.Object) []byte { return t.single(t.columns, obj) }
 
-// Bookmark returns the Table of a BOOKMARK event: one row with empty cells.
+// Bookmark returns the Table of a BOOKMARK event: a single row with empty cells.
 func (t *Table) Bookmark(obj *meta.Object) []byte {
 	empty := make([]codec.Column, len(t.columns))
 	for i := range empty {

@@ -19,8 +19,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestComponentStatuses: the server tells of its store and of what the program checks, to
-// those who read, in every form, and takes no writes.
+// TestComponentStatuses checks that ComponentStatuses show the checks of the store and of the
+// program in every format, and that they are read-only.
 func TestComponentStatuses(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
@@ -41,8 +41,8 @@ func TestComponentStatuses(t *testing.T) {
 	assert.Contains(t, list.List("items"), state("storage", "True", "ok"))
 	assert.Contains(t, list.List("items"), state("disk", "False", "nearly full"))
 
-	one := meta.NewObject(a.Must(200, "GET", path+"/disk", nil).Body)
-	assert.Equal(t, "ComponentStatus disk", one.Kind()+" "+one.Name())
+	disk := meta.NewObject(a.Must(200, "GET", path+"/disk", nil).Body)
+	assert.Equal(t, "ComponentStatus disk", disk.Kind()+" "+disk.Name())
 	a.Must(404, "GET", path+"/none", nil)
 	assert.Len(t, meta.NewObject(a.Must(200, "GET", path+"?fieldSelector=metadata.name%3Ddisk", nil).Body).List("items"), 1)
 	assert.Empty(t, meta.NewObject(a.Must(200, "GET", path+"?labelSelector=a%3Db", nil).Body).List("items"))
@@ -63,9 +63,9 @@ func TestComponentStatuses(t *testing.T) {
 	}
 }
 
-// TestComponentStatusesAfterAFailedBuild: what a Build that fails leaves is not in the
-// next one's server.
-func TestComponentStatusesAfterAFailedBuild(t *testing.T) {
+// TestComponentStatusesAfterFailedBuild checks that a failed Build leaves nothing in the kinds of
+// the Builder.
+func TestComponentStatusesAfterFailedBuild(t *testing.T) {
 	t.Parallel()
 	b := &server.Builder{Names: names.Kubernetes}
 	b.Register(builtin.Kinds()...)
@@ -81,8 +81,8 @@ func TestComponentStatusesAfterAFailedBuild(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `"storage"`)
 }
 
-// TestReadFails: who made no objects is not taken for one that has none.
-func TestReadFails(t *testing.T) {
+// TestFailedReadOfVirtualKind checks that an error of Read is not taken for an empty list.
+func TestFailedReadOfVirtualKind(t *testing.T) {
 	t.Parallel()
 	type Moon struct {
 		meta.TypeMeta   `json:",inline"`

@@ -22,8 +22,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestWatchAtCompactedRevisionSendsOneGoneEvent: a watch from a compacted revision gets one ERROR
-// event, in one line or frame, with the requested revision and the oldest available one.
+// TestWatchAtCompactedRevisionSendsOneGoneEvent checks that a watch from a compacted revision gets
+// a single ERROR event, in one line or frame, with the requested revision and the oldest available
+// revision.
 func TestWatchAtCompactedRevisionSendsOneGoneEvent(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -63,7 +64,7 @@ func TestWatchAtCompactedRevisionSendsOneGoneEvent(t *testing.T) {
 	})
 }
 
-// everyPath has one path for each way through the server.
+// everyPath has a path for each handler of the server.
 var everyPath = []string{
 	"/", "/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/livez", "/livez/ping", "/readyz", "/metrics",
 	"/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1", "/extra", "/nowhere", "/apis/none.io/v1", "/livez/none", "/openapi/v3/apis/none/v1",
@@ -74,8 +75,8 @@ func withExtra(b *server.Builder) {
 	b.Handlers = map[string]http.Handler{"/extra": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("more")) })}
 }
 
-// TestTimeoutParameter: every path takes it, before anything else is looked at,
-// but what lasts as long as the caller wants.
+// TestTimeoutParameter checks that every path validates the parameter timeout before anything else,
+// except long-running requests.
 func TestTimeoutParameter(t *testing.T) {
 	t.Parallel()
 	users, err := tokenfile.Parse(strings.NewReader("a,alice,1\n"))
@@ -89,9 +90,9 @@ func TestTimeoutParameter(t *testing.T) {
 		for text, why := range map[string]string{
 			"abc": `invalid duration "abc"`, "5": `missing unit in duration "5"`, "1e3s": `unknown unit "e" in duration "1e3s"`, "9999999999h": `invalid duration "9999999999h"`,
 		} {
-			for _, who := range []string{"a", "nobody"} {
+			for _, user := range []string{"a", "nobody"} {
 				for _, method := range []string{"GET", "POST", "OPTIONS"} {
-					got := a.Must(400, method, path+"?timeout="+text, nil, "Authorization", "Bearer "+who)
+					got := a.Must(400, method, path+"?timeout="+text, nil, "Authorization", "Bearer "+user)
 					assert.Equal(t, "invalid timeout specified in the request URL - time: "+why, got.Body["message"], path)
 					assert.Equal(t, "BadRequest", got.Body["reason"])
 				}
@@ -102,12 +103,12 @@ func TestTimeoutParameter(t *testing.T) {
 		assert.Equal(t, 200, a.Do("GET", path+"timeout=abc", nil, "Authorization", "Bearer a").Code, path)
 	}
 	assert.Equal(t, 404, a.Do("GET", apitest.NamespacesPath+"/default/pods/none/log?timeout=abc", nil, "Authorization", "Bearer a").Code)
-	assert.Equal(t, 400, a.Do("GET", apitest.ConfigMapsPath+"/a?watch=1&timeout=abc", nil, "Authorization", "Bearer a").Code, "one object is not watched by that path")
+	assert.Equal(t, 400, a.Do("GET", apitest.ConfigMapsPath+"/a?watch=1&timeout=abc", nil, "Authorization", "Bearer a").Code, "a path of a single object is not a watch")
 	assert.Equal(t, 504, a.Do("GET", apitest.ConfigMapsPath+"?timeout=1ns", nil, "Authorization", "Bearer a").Code)
 }
 
-// TestEveryResponseHasAnAuditID: every response has the caller's audit id or a new one and forbids
-// caching, whatever the outcome of the request.
+// TestEveryResponseHasAnAuditID checks that every response has the client's audit ID or a new ID
+// and forbids caching, whatever the outcome of the request.
 func TestEveryResponseHasAnAuditID(t *testing.T) {
 	t.Parallel()
 	users, err := tokenfile.Parse(strings.NewReader("a,alice,1\nb,bob,2\n"))
@@ -165,9 +166,9 @@ func TestEveryResponseHasAnAuditID(t *testing.T) {
 	check(503, "GET", apitest.ConfigMapsPath, "a")
 }
 
-// TestItemsOfLists: those of kinds that are structs in Go tell no kind and
-// apiVersion, whatever the list is made from; all else tells them.
-func TestItemsOfLists(t *testing.T) {
+// TestItemsOfListsOmitKind checks that list items of kinds that are Go structs have no kind and
+// apiVersion, however the list is made, and that all other objects have them.
+func TestItemsOfListsOmitKind(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		s := servertest.New(t, apitest.WithStorage(store))
@@ -191,7 +192,7 @@ func TestItemsOfLists(t *testing.T) {
 			{apitest.WidgetsPath, "application/json", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{`, "Widget"},
 			{apitest.WidgetsPath, "application/yaml", "- apiVersion: example.com/v1\n  kind: Widget\n", ""},
 		} {
-			for range 3 { // from single texts, and from blocks
+			for range 3 { // from single encodings, and from cached blocks
 				got := a.Must(200, "GET", c.path, nil, "Accept", c.accept)
 				name := c.path + " " + c.accept
 				assert.Contains(t, string(got.Raw), "items", name)
@@ -225,9 +226,9 @@ func TestItemsOfLists(t *testing.T) {
 	})
 }
 
-// TestDiscoveryForms: every document in every encoding; JSON and YAML say the
-// same, protobuf is compared with what clients read in internal/codec/conformance.
-func TestDiscoveryForms(t *testing.T) {
+// TestDiscoveryFormats requests every discovery document in every format. JSON and YAML have the
+// same content; for protobuf see internal/codec/conformance.
+func TestDiscoveryFormats(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
@@ -277,13 +278,12 @@ func TestDiscoveryForms(t *testing.T) {
 			hashes[apitest.NestedString(r, "name")] = apitest.NestedString(r, "storageVersionHash")
 			base, _, _ := strings.Cut(apitest.NestedString(r, "name"), "/")
 			if lastBase, _, _ := strings.Cut(last, "/"); base == lastBase && path != "/apis/example.com/v1" {
-				assert.Less(t, last, apitest.NestedString(r, "name"), "sub-resources stand by name")
+				assert.Less(t, last, apitest.NestedString(r, "name"), "subresources are sorted by name")
 			}
 			last = apitest.NestedString(r, "name")
 		}
 	}
-	// The first eight bytes of the SHA-256 of group/version/Kind, as stored by
-	// the servers that clients know.
+	// The first eight bytes of the SHA-256 of group/version/Kind, as in the field's API server.
 	for resource, hash := range map[string]string{
 		"configmaps": "qFsyl6wFWjQ=", "deployments": "8aSe+NMegvE=", "deployments/status": "", "customresourcedefinitions": "jfWCUB31mvA=", "widgets": "gIwvi5rymmg=",
 	} {
@@ -291,7 +291,7 @@ func TestDiscoveryForms(t *testing.T) {
 	}
 }
 
-// TestStatusMessages: the messages of common failures, word for word as clients print them.
+// TestStatusMessages checks the messages of common failures word for word, as clients print them.
 func TestStatusMessages(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -362,7 +362,7 @@ func TestStatusMessages(t *testing.T) {
 	assert.Contains(t, message, "\n+ \"hostname\": \"h\",\n")
 	assert.NotContains(t, message, `"image": "i",\n-`)
 
-	// What stands in brackets is no markup.
+	// Text in angle brackets is not removed as markup.
 	request := a.Must(422, "POST", csrs, `{"metadata":{"name":"c"},"spec":{"request":"YWJj","signerName":"<x>/y","usages":["client auth"]}}`)
 	assert.Contains(t, apitest.NestedString(request.Body, "message"), "<x>")
 

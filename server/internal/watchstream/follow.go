@@ -15,14 +15,15 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// bookmarkEvery is how often a watch without events that asked for bookmarks gets one.
+// bookmarkEvery is the interval of bookmarks on a watch without events.
 const bookmarkEvery = time.Minute
 
-// follow sends changes until the watch ends: a batch, then one flush. If the watch ends because
-// its time is over or the server stops, a last bookmark names the revision from which the next
-// watch continues. Without it a client whose watch was short and without events would list again.
+// follow sends changes until the watch ends, with a flush after each batch. If the watch ends
+// because its time is over or the server stops, a last bookmark has the revision from which the
+// next watch continues. Without it, a client whose watch was short and without events would have to
+// list again.
 func (st *stream) follow(ctx context.Context, cursor *objectcache.Cursor, bookmarks bool) {
-	quiet := time.Now() // when the last event was sent
+	quiet := time.Now() // time of the last event or bookmark
 	for ended := error(nil); ended == nil; {
 		st.request.Deadline.Pause()
 		wait, cancel := ctx, context.CancelFunc(func() {})
@@ -33,7 +34,7 @@ func (st *stream) follow(ctx context.Context, cursor *objectcache.Cursor, bookma
 		cancel()
 		ended = ctx.Err()
 		switch {
-		case err == nil: // the cursor is past them, so that none may be dropped
+		case err == nil: // the cursor has moved on, so all of them must be sent
 			var sent bool
 			if sent, err = st.send(ctx, events); sent {
 				quiet = time.Now()
@@ -61,19 +62,19 @@ func (st *stream) follow(ctx context.Context, cursor *objectcache.Cursor, bookma
 	}
 }
 
-// batch is the size in bytes from which on collected events are written.
+// batch is the size in bytes from which collected events are written.
 const batch = 32 << 10
 
-// send writes the changes that the caller selects, and reports whether there are any.
+// send writes the changes that match the watch's selection, and reports whether there are any.
 func (st *stream) send(ctx context.Context, events []objectcache.Event) (bool, error) {
 	events, err := st.selector.Narrow(ctx, events)
 	if err != nil {
-		return false, st.broken(ctx, nil, err)
+		return false, st.endWithError(ctx, nil, err)
 	}
 	return len(events) > 0, st.sendEvents(ctx, events)
 }
 
-// sendEvents writes changes. The framed bytes of an event are made once for all watches.
+// sendEvents writes changes. The framed bytes of an event are made once and shared by all watches.
 func (st *stream) sendEvents(ctx context.Context, events []objectcache.Event) error {
 	entries := make([]*objectcache.Entry, len(events))
 	for i, e := range events {
@@ -81,7 +82,7 @@ func (st *stream) sendEvents(ctx context.Context, events []objectcache.Event) er
 	}
 	entries, err := objects.InVersion(ctx, entries, st.request.Version)
 	if err != nil {
-		return st.broken(ctx, nil, err)
+		return st.endWithError(ctx, nil, err)
 	}
 	st.counts.Events.Add(float64(len(events)))
 	var buf []byte
@@ -89,7 +90,7 @@ func (st *stream) sendEvents(ctx context.Context, events []objectcache.Event) er
 		frame, err := st.frame(e, entries[i])
 		switch {
 		case err != nil:
-			return st.broken(ctx, buf, err)
+			return st.endWithError(ctx, buf, err)
 		default:
 			st.counts.Sizes.Observe(float64(len(frame)))
 		}
@@ -109,8 +110,9 @@ func (st *stream) sendEvents(ctx context.Context, events []objectcache.Event) er
 	return nil
 }
 
-// frame returns the bytes of an event; shown is its entry in the version of the request. Tables
-// are made for each watch, because the first one of a stream has the column definitions.
+// frame returns the framed bytes of an event; shown is its entry in the version of the request.
+// Tables are not shared between watches, because only the first table of a stream has column
+// definitions.
 func (st *stream) frame(e objectcache.Event, shown *objectcache.Entry) ([]byte, error) {
 	kind := objectcache.TypeOf(e).String()
 	if st.table != nil {
@@ -128,11 +130,11 @@ func (st *stream) sendAll(ctx context.Context, entries []*objectcache.Entry) err
 	for some := range slices.Chunk(entries, initialBatch) {
 		selected, err := st.selector.Filter(ctx, some)
 		if err != nil {
-			return st.broken(ctx, nil, err)
+			return st.endWithError(ctx, nil, err)
 		}
 		shown, err := objects.InVersion(ctx, selected, st.request.Version)
 		if err != nil {
-			return st.broken(ctx, nil, err)
+			return st.endWithError(ctx, nil, err)
 		}
 		if err := st.sendSome(ctx, shown); err != nil {
 			return err
@@ -141,7 +143,7 @@ func (st *stream) sendAll(ctx context.Context, entries []*objectcache.Entry) err
 	return nil
 }
 
-// sendSome writes objects of the initial state. Their framed bytes are not kept, because few
+// sendSome writes objects of the initial state. Their framed bytes are not cached, because few
 // watches begin at the same state.
 func (st *stream) sendSome(ctx context.Context, entries []*objectcache.Entry) error {
 	st.counts.Events.Add(float64(len(entries)))
@@ -150,7 +152,7 @@ func (st *stream) sendSome(ctx context.Context, entries []*objectcache.Entry) er
 		var err error
 		before := len(buf)
 		if buf, err = st.appendFramed(buf, objectcache.Added.String(), e); err != nil {
-			return st.broken(ctx, buf, err)
+			return st.endWithError(ctx, buf, err)
 		}
 		st.counts.Sizes.Observe(float64(len(buf) - before))
 		if st.socket != nil || len(buf) >= batch || i == len(entries)-1 {
@@ -183,8 +185,8 @@ func (st *stream) appendFramed(dst []byte, kind string, e *objectcache.Entry) ([
 	return append(dst, views.Frame(m, kind, body)...), nil
 }
 
-// write writes framed events, a single one if the stream is a WebSocket. A caller that reads them
-// has the whole time for the next ones.
+// write writes framed events; a WebSocket sends a single event at a time. The write deadline starts
+// anew with each write.
 func (st *stream) write(frames []byte) error {
 	st.request.Deadline.Renew()
 	if st.socket != nil {
@@ -194,9 +196,9 @@ func (st *stream) write(frames []byte) error {
 	return err
 }
 
-// broken writes frames and ends the stream with an error, because an object cannot be sent. It
-// sends no error if the stream ended in the meantime.
-func (st *stream) broken(ctx context.Context, frames []byte, err error) error {
+// endWithError writes frames and ends the stream with an error, because an object cannot be sent.
+// If ctx has ended, no error is sent.
+func (st *stream) endWithError(ctx context.Context, frames []byte, err error) error {
 	if len(frames) > 0 {
 		_ = st.write(frames)
 	}
@@ -212,7 +214,7 @@ func (st *stream) broken(ctx context.Context, frames []byte, err error) error {
 	return err
 }
 
-// bookmark writes a BOOKMARK: all events up to the revision were sent.
+// bookmark writes a BOOKMARK, which means that all events up to the revision were sent.
 func (st *stream) bookmark(rev storage.Revision, initialEnd bool) {
 	v := st.request.Version
 	obj := &meta.Object{}

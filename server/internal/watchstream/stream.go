@@ -1,5 +1,5 @@
-// Package watchstream sends watches: the current state if the caller has none, then every change,
-// as chunks of one response or as messages of a WebSocket.
+// Package watchstream serves watches: optionally the current state, then every change, as chunks of
+// a response or as messages of a WebSocket.
 package watchstream
 
 import (
@@ -22,7 +22,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Options are what a Streamer needs of a server.
+// Options are the parts of a server that a Streamer needs.
 type Options struct {
 	Encoder  *views.Encoder
 	Objects  *objects.Store
@@ -34,25 +34,25 @@ type Options struct {
 	Time     time.Duration // see Streamer.duration
 }
 
-// Streamer sends watches. Its methods may be called concurrently.
+// Streamer serves watches. Its methods may be called concurrently.
 type Streamer struct{ o Options }
 
 // New returns a Streamer.
 func New(o Options) *Streamer { return &Streamer{o} }
 
-// Watch is what a caller asks for.
+// Watch has the parameters of a watch request.
 type Watch struct {
 	objects.Selection
-	Timeout       time.Duration // zero: none
+	Timeout       time.Duration // timeoutSeconds; zero if not given
 	Bookmarks     bool
 	InitialEvents bool // send the current state first
-	SendInitial   bool // the parameter sendInitialEvents was given, with any value
+	SendInitial   bool // sendInitialEvents was given, with any value
 }
 
 // current reports whether the watch reads the current state.
 func (o *Watch) current() bool { return o.InitialEvents || o.Revision == 0 }
 
-// Serve sends a watch until it ends. An error means that nothing was sent.
+// Serve serves a watch until it ends. It returns an error only if nothing was sent.
 func (s *Streamer) Serve(w *exchange.Response, r *exchange.Request, o *Watch) error {
 	defer s.o.Metrics.Running(r)()
 	ctx, cancel := context.WithTimeout(r.HTTP.Context(), s.duration(o))
@@ -62,8 +62,8 @@ func (s *Streamer) Serve(w *exchange.Response, r *exchange.Request, o *Watch) er
 	return s.watch(ctx, w, r, o)
 }
 
-// duration returns how long a watch lasts: as long as the caller asked for, or a random time
-// between once and twice Options.Time, so that clients do not come back all at once.
+// duration returns the duration of a watch: the requested timeout, or a random duration between
+// once and twice Options.Time, so that clients do not reconnect all at once.
 func (s *Streamer) duration(o *Watch) time.Duration {
 	if o.Timeout > 0 {
 		return o.Timeout
@@ -88,7 +88,7 @@ func (s *Streamer) watch(ctx context.Context, w *exchange.Response, r *exchange.
 		}
 	} else if cursor, err = cache.Watch(selector.Query, o.Revision); err != nil {
 		if errors.Is(err, storage.ErrCompacted) {
-			return s.gone(ctx, w, r, goneStatus(o.Revision, err))
+			return s.sendGone(ctx, w, r, goneStatus(o.Revision, err))
 		}
 		return err
 	}
@@ -118,9 +118,9 @@ func (s *Streamer) watch(ctx context.Context, w *exchange.Response, r *exchange.
 	return nil
 }
 
-// gone answers a watch from a revision that is no longer in the history: 200 with one ERROR
-// event, as clients expect it.
-func (s *Streamer) gone(ctx context.Context, w *exchange.Response, r *exchange.Request, why *meta.Status) error {
+// sendGone responds to a watch from a compacted revision: 200 with a single ERROR event, as clients
+// expect it.
+func (s *Streamer) sendGone(ctx context.Context, w *exchange.Response, r *exchange.Request, why *meta.Status) error {
 	st, _, err := s.start(ctx, w, r)
 	if st == nil {
 		return err
@@ -131,8 +131,8 @@ func (s *Streamer) gone(ctx context.Context, w *exchange.Response, r *exchange.R
 	return nil
 }
 
-// goneStatus returns the 410 of a watch that cannot continue from a revision. It names the oldest
-// revision that the watch could continue from, if that is known.
+// goneStatus returns the 410 of a watch that cannot continue from a revision. The message has the
+// oldest available revision, if that is known.
 func goneStatus(from storage.Revision, err error) *meta.Status {
 	why := fmt.Sprintf("too old resource version: %d", from)
 	var gone *storage.CompactedError
@@ -142,20 +142,20 @@ func goneStatus(from storage.Revision, err error) *meta.Status {
 	return meta.Failure(http.StatusGone, meta.ReasonExpired, "%s", why)
 }
 
-// stream writes the events of one watch.
+// stream writes the events of a watch.
 type stream struct {
 	*Streamer
 	request  *exchange.Request
 	selector *objects.Selector
-	table    *views.Table // nil unless the caller asks for Tables
-	socket   *socket      // nil: plain HTTP
+	table    *views.Table // nil unless Tables are requested
+	socket   *socket      // nil for plain HTTP
 	out      http.ResponseWriter
 	control  *http.ResponseController
 	counts   *requestmetrics.Watch
 }
 
 // start writes the head of the response, or opens the WebSocket. It returns the context of the
-// stream. If it returns no stream and no error, the caller was answered.
+// stream. If it returns no stream and no error, it has responded already.
 func (s *Streamer) start(ctx context.Context, w *exchange.Response, r *exchange.Request) (*stream, context.Context, error) {
 	st := &stream{Streamer: s, request: r, out: w, control: http.NewResponseController(w), counts: s.o.Metrics.Watch(r.Version)}
 	var err error
@@ -177,7 +177,7 @@ func (s *Streamer) start(ctx context.Context, w *exchange.Response, r *exchange.
 	return st, ctx, nil
 }
 
-// end ends the WebSocket. The end of a plain response needs no more.
+// end closes the WebSocket. A plain response needs no end.
 func (st *stream) end() {
 	if st.socket != nil {
 		st.socket.end()

@@ -21,12 +21,12 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// history is a collection with a past: a, b, c at before; a changed, b deleted
-// and d created at now.
+// history is a collection with three states: at version before it has a, b and c; then a was
+// changed, b deleted and d created, which is version now.
 type history struct {
 	*apitest.Client
 	before, now, future string
-	token               string // of the list at before, after its first object
+	token               string // continue token of the list at before, after its first object
 }
 
 func newHistory(t *testing.T, store storage.Backend) *history {
@@ -44,12 +44,12 @@ func newHistory(t *testing.T, store storage.Backend) *history {
 	return h
 }
 
-// fill puts the versions of a history into a query.
+// fill replaces the placeholders in a query by the versions of the history.
 func (h *history) fill(query string) string {
 	return strings.NewReplacer("BEFORE", h.before, "NOW", h.now, "FUTURE", h.future, "TOKEN", url.QueryEscape(h.token)).Replace(query)
 }
 
-// TestGetVersions is the get table of the spec.
+// TestGetVersions checks gets with all kinds of resourceVersion.
 func TestGetVersions(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -92,8 +92,7 @@ func (h *history) wantTooLarge(got apitest.Response) {
 	assert.EqualValues(h.T, 1, apitest.Nested(got.Body, "details", "retryAfterSeconds"))
 }
 
-// TestListVersions is the table of lists: every cell, and what each
-// shows.
+// TestListVersions checks lists with all combinations of resourceVersion and resourceVersionMatch.
 func TestListVersions(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -103,7 +102,7 @@ func TestListVersions(t *testing.T) {
 			code  int
 			names string
 			data  string // of a
-			at    string // the version of the list
+			at    string // resourceVersion of the list
 		}{
 			// resourceVersionMatch unset
 			{"", 200, "a c d", "2", "NOW"},
@@ -170,8 +169,9 @@ func TestListVersions(t *testing.T) {
 	})
 }
 
-// TestFutureListTimeout: a list at a future version carries the cause also if its
-// timeoutSeconds pass before the server gives up. A timeout of the request is one.
+// TestFutureListTimeout checks that a list at a future version has a Status cause also if
+// timeoutSeconds passes before FutureWait, while the end of the request's timeout is a plain
+// timeout.
 func TestFutureListTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,8 +187,8 @@ func TestFutureListTimeout(t *testing.T) {
 	})
 }
 
-// TestContinueTokens sends tokens that no list gave.
-func TestContinueTokens(t *testing.T) {
+// TestInvalidContinueTokens sends continue tokens that the server did not issue.
+func TestInvalidContinueTokens(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		h := newHistory(t, store)
@@ -200,7 +200,7 @@ func TestContinueTokens(t *testing.T) {
 		} {
 			h.Must(400, "GET", apitest.ConfigMapsPath+"?continue="+token, nil)
 		}
-		// Well made, but for a version that has not been, and for places elsewhere.
+		// Well-formed tokens for a future version, and for keys outside the collection.
 		future := encode(`{"rv":` + h.future + `,"start":"default/a"}`)
 		got := h.Do("GET", apitest.ConfigMapsPath+"?continue="+future, nil)
 		assert.Contains(t, []int{400, 410, 504}, got.Code)
@@ -219,7 +219,7 @@ func TestContinueTokens(t *testing.T) {
 	})
 }
 
-// TestPagesAreOneSnapshot reads a list in pages while others write.
+// TestPagesAreOneSnapshot reads a list in pages during writes.
 func TestPagesAreOneSnapshot(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -267,7 +267,7 @@ func TestPagesAreOneSnapshot(t *testing.T) {
 	})
 }
 
-// TestRemainingItemCount holds the rules of the collection envelope.
+// TestRemainingItemCount checks when a list has remainingItemCount and a continue token.
 func TestRemainingItemCount(t *testing.T) {
 	t.Parallel()
 	for _, profile := range []names.Profile{names.Orch, names.Kubernetes} {
@@ -303,8 +303,8 @@ func TestRemainingItemCount(t *testing.T) {
 	}
 }
 
-// TestHistoryEnds: tokens, exact versions and watches work until five minutes
-// after what they show was replaced, and no longer, on every store.
+// TestHistoryEnds checks, on every store, that tokens, exact versions and watches work until five
+// minutes after their objects were replaced, and no longer.
 func TestHistoryEnds(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(dir string) storage.Backend{
@@ -331,13 +331,13 @@ func historyEnds(t *testing.T, store storage.Backend) {
 	}
 	tick(4 * time.Minute)
 	lists := []string{"?continue=TOKEN", "?resourceVersionMatch=Exact&resourceVersion=BEFORE", "?limit=1&resourceVersion=BEFORE"}
-	for range 2 { // what was read again lives no longer
+	for range 2 { // reading a state does not keep it longer
 		for _, query := range lists {
 			h.Must(200, "GET", h.fill(apitest.ConfigMapsPath+query), nil)
 		}
 		time.Sleep(time.Minute)
 	}
-	tick(10 * time.Second) // each may live a little longer
+	tick(10 * time.Second) // states may be kept slightly longer
 	for _, query := range lists {
 		got := h.Must(410, "GET", h.fill(apitest.ConfigMapsPath+query), nil)
 		assert.Equal(t, "Expired", got.Body["reason"], query)
@@ -349,7 +349,8 @@ func historyEnds(t *testing.T, store storage.Backend) {
 	assert.Equal(t, "Expired", e.Object["reason"])
 	assert.Empty(t, w.ReadAll())
 
-	// The answer to a token that is too old has one for the rest as it is now.
+	// The response to an expired token has a token for the remainder of the list in its current
+	// state.
 	expired := h.Must(410, "GET", h.fill(apitest.ConfigMapsPath+"?limit=1&continue=TOKEN"), nil)
 	assert.Contains(t, expired.Body["message"], "use the continue token in this response to retrieve the remainder of the results")
 	token := url.QueryEscape(apitest.NestedString(expired.Body, "metadata", "continue"))

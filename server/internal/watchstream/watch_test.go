@@ -18,10 +18,10 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// mark changes a history once more, so that a watch has an end to read to.
+// mark creates an object that ends the events which a test reads.
 func (h *history) mark() { h.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("mark")) }
 
-// until reads events up to the mark, bookmarks left out.
+// until returns the events up to that of the object last, without bookmarks.
 func until(w *apitest.Watcher, last string) string {
 	var list []string
 	for {
@@ -36,7 +36,7 @@ func until(w *apitest.Watcher, last string) string {
 	}
 }
 
-// TestWatchVersions is the watch table of the spec.
+// TestWatchVersions checks watches with all kinds of resourceVersion and sendInitialEvents.
 func TestWatchVersions(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -86,9 +86,9 @@ func TestWatchVersions(t *testing.T) {
 	})
 }
 
-// TestWatchList is how informers start: the objects, then a bookmark that says
-// so, in both profiles.
-func TestWatchList(t *testing.T) {
+// TestWatchListEndsWithBookmark starts a watch like an informer, in both names profiles: the
+// objects are followed by an annotated bookmark.
+func TestWatchListEndsWithBookmark(t *testing.T) {
 	t.Parallel()
 	for profile, annotation := range map[names.Profile]string{names.Orch: "orch.io/initial-events-end", names.Kubernetes: "k8s.io/initial-events-end"} {
 		s := servertest.New(t, func(b *server.Builder) { b.Names = profile })
@@ -104,14 +104,14 @@ func TestWatchList(t *testing.T) {
 			"resourceVersion": now, "annotations": map[string]any{annotation: "true"}}}, end.Object)
 		a.Must(200, "DELETE", apitest.ConfigMapsPath+"/a", nil)
 		assert.Equal(t, "DELETED a", w.Next().String())
-		// Nothing there: the bookmark comes at once.
+		// Without objects, the bookmark is the first event.
 		assert.Equal(t, "BOOKMARK", a.Watch(apitest.ConfigMapsPath+query).Next().Type)
 	}
 }
 
-// TestWatchDeleted: the last state that matched, with the revision of the
-// deletion, from which a watch can go on.
-func TestWatchDeleted(t *testing.T) {
+// TestWatchDeletedHasLastMatchingState checks that a DELETED event has the last state that matched
+// the selector and the revision of the deletion, from which another watch can continue.
+func TestWatchDeletedHasLastMatchingState(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -145,8 +145,9 @@ func TestWatchDeleted(t *testing.T) {
 	})
 }
 
-// TestWatchFuture: a version that has not been delivers nothing until it has.
-func TestWatchFuture(t *testing.T) {
+// TestWatchAtFutureVersion checks that a watch at a future version delivers only events after that
+// version.
+func TestWatchAtFutureVersion(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -161,8 +162,8 @@ func TestWatchFuture(t *testing.T) {
 	})
 }
 
-// TestWatchEnds by itself after timeoutSeconds, with bookmarks on the way.
-func TestWatchEnds(t *testing.T) {
+// TestWatchEndsAfterTimeout checks the duration of watches, and their bookmarks.
+func TestWatchEndsAfterTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := apitest.InProcess(t, servertest.New(t))
@@ -170,7 +171,7 @@ func TestWatchEnds(t *testing.T) {
 		w := a.Watch(apitest.ConfigMapsPath + "?watch=1&timeoutSeconds=50&allowWatchBookmarks=true&resourceVersion=1")
 		end := w.ReadAll()
 		require.Len(t, end, 1)
-		assert.Equal(t, "BOOKMARK", end[0].Type, "where the next one goes on")
+		assert.Equal(t, "BOOKMARK", end[0].Type, "the revision from which the next watch continues")
 		assert.Equal(t, a.Must(200, "GET", apitest.ConfigMapsPath, nil).ResourceVersion(), end[0].ResourceVersion())
 		assert.Equal(t, 50*time.Second, time.Since(begun))
 		begun = time.Now()
@@ -184,7 +185,7 @@ func TestWatchEnds(t *testing.T) {
 		list := w.ReadAll()
 		require.NotEmpty(t, list)
 		last := "0"
-		assert.Equal(t, map[string]any{"k8s.io/initial-events-end": "true"}, apitest.Nested(list[0].Object, "metadata", "annotations"), "one that names no version gets the state first")
+		assert.Equal(t, map[string]any{"k8s.io/initial-events-end": "true"}, apitest.Nested(list[0].Object, "metadata", "annotations"), "a watch without a version begins with the current state")
 		for i, e := range list {
 			assert.Equal(t, "BOOKMARK", e.Type)
 			assert.Equal(t, "ConfigMap", e.Object["kind"])
@@ -194,7 +195,7 @@ func TestWatchEnds(t *testing.T) {
 		}
 		assert.Equal(t, now, last)
 
-		// Without the parameter it lasts 30 to 60 minutes.
+		// Without timeoutSeconds, a watch lasts 30 to 60 minutes.
 		begun = time.Now()
 		assert.Empty(t, apitest.NewWatcher(t, a.Open(t.Context(), "GET", apitest.ConfigMapsPath+"?watch=1", nil)).ReadAll())
 		assert.GreaterOrEqual(t, time.Since(begun), 30*time.Minute)
@@ -202,8 +203,8 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
-// TestWatchForms: the old paths, items, tables, metadata only.
-func TestWatchForms(t *testing.T) {
+// TestWatchViews watches by deprecated paths, single items, Tables and metadata.
+func TestWatchViews(t *testing.T) {
 	t.Parallel()
 	for profile, group := range map[names.Profile]string{names.Orch: "meta.orch.io", names.Kubernetes: "meta.k8s.io"} {
 		a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Names = profile }))

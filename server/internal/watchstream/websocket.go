@@ -16,8 +16,8 @@ import (
 	"orch.io/controlplane/server/internal/exchange"
 )
 
-// The peer of a watch is not expected to send anything. It may send maxReceived bytes; each frame
-// counts for frameCost bytes more.
+// The client of a watch is not expected to send anything. It may send maxReceived bytes, where each
+// frame counts as frameCost additional bytes.
 const maxReceived, frameCost = 1 << 20, 64
 
 // socket is the WebSocket of a watch. Each event is a message, text or binary like its format.
@@ -27,11 +27,11 @@ type socket struct {
 	kind  websocket.MessageType
 	skip  int           // bytes of a frame before the event
 	done  chan struct{} // closed when drain returns
-	left  atomic.Int64  // what is left of maxReceived
+	left  atomic.Int64  // bytes of maxReceived that remain
 }
 
-// openSocket makes the connection a WebSocket. The context that it returns ends also when the peer
-// goes away. If it returns no socket and no error, the peer was answered.
+// openSocket upgrades the connection to a WebSocket. The returned context also ends when the client
+// goes away. If openSocket returns no socket and no error, it has responded already.
 func (st *stream) openSocket(ctx context.Context, w *exchange.Response) (*socket, context.Context, error) {
 	h := st.request.HTTP
 	list := exchange.WebSocketProtocols(h.Header)
@@ -81,8 +81,8 @@ func validOrigin(origin string) bool {
 	return err == nil
 }
 
-// drain reads and discards messages of the peer, so that its pings are answered and its close is
-// noticed. It returns when the peer has closed or sent too much.
+// drain reads and discards messages of the client, so that pings are answered and a close is
+// noticed. It returns when the client has closed the WebSocket or sent too much.
 func (k *socket) drain() {
 	for k.left.Load() > 0 {
 		_, message, err := k.conn.Reader(context.Background())
@@ -96,12 +96,12 @@ func (k *socket) drain() {
 	}
 }
 
-// received counts a frame, and reports whether the peer may send another one.
+// received counts a frame, and reports whether the client may send further frames.
 func (k *socket) received(size int) bool {
 	return k.left.Add(-int64(size)-frameCost) > 0
 }
 
-// send sends one framed event, bounded by the write deadline of the request.
+// send sends a framed event, bounded by the write deadline of the request.
 func (k *socket) send(frame []byte) error {
 	if len(frame) == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (k *socket) send(frame []byte) error {
 	return k.conn.Write(context.Background(), k.kind, frame[k.skip:])
 }
 
-// end closes the WebSocket, and gives the peer a moment to close it, too.
+// end closes the WebSocket, and waits briefly for the client to close it, too.
 func (k *socket) end() {
 	code := websocket.StatusNormalClosure
 	if k.left.Load() <= 0 {

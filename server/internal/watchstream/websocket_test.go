@@ -32,7 +32,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// console is a client over HTTPS as browsers are: each watch is a WebSocket.
+// console is a client over HTTPS that, like a browser, opens watches as WebSockets.
 type console struct {
 	*apitest.Client
 	s *servertest.Server
@@ -46,7 +46,7 @@ func newConsole(t testing.TB, configure ...func(*server.Builder)) console {
 	return console{apitest.NewClient(t, web.URL, web.Client()), s}
 }
 
-// dial opens a watch; headers are names and values in turns.
+// dial opens a watch; headers are alternating names and values.
 func (c console) dial(path string, protocols []string, headers ...string) (*websocket.Conn, *http.Response, error) {
 	h := http.Header{"Origin": {"https://console.example.com"}}
 	for i := 0; i < len(headers); i += 2 {
@@ -86,7 +86,7 @@ func receive(t testing.TB, ws *websocket.Conn, n int) (kind websocket.MessageTyp
 	return kind, list
 }
 
-// closed reads what is left of a watch and returns how it was closed.
+// closed reads the rest of a watch and returns its close status.
 func closed(t testing.TB, ws *websocket.Conn) websocket.StatusCode {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
@@ -99,8 +99,8 @@ func closed(t testing.TB, ws *websocket.Conn) websocket.StatusCode {
 	}
 }
 
-// TestWatchesOverWebSocket: a message is what an event is on the plain stream,
-// in every form.
+// TestWatchesOverWebSocket checks, for every view and format, that a message equals the event of a
+// plain stream.
 func TestWatchesOverWebSocket(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
@@ -177,10 +177,10 @@ func (c console) plain(n int, path, accept string) (list []string) {
 	return list
 }
 
-// ages are the cells of tables that tell how old an object is, in up to two units.
+// ages matches the cells of tables with the age of an object, in up to two units.
 var ages = regexp.MustCompile(`"(\d+[ydhms]){1,2}"`)
 
-// TestWebSocketHandshake: who may open one, and what the answer says.
+// TestWebSocketHandshake checks which credentials and subprotocols are accepted, and the response.
 func TestWebSocketHandshake(t *testing.T) {
 	t.Parallel()
 	users, err := tokenfile.Parse(strings.NewReader("secret,alice,1\n"))
@@ -218,7 +218,7 @@ func TestWebSocketHandshake(t *testing.T) {
 		"an unknown token":             {[]string{bearer("guess"), "v1"}, nil, 401, ""},
 		"an unknown header":            {[]string{"v1"}, []string{"Authorization", "Bearer guess"}, 401, ""},
 		"a header besides the token":   {[]string{bearer("guess"), "v1"}, []string{"Authorization", "Bearer secret"}, 400, ""},
-		"nobody":                       {[]string{"v1"}, nil, 403, ""},
+		"no user":                      {[]string{"v1"}, nil, 403, ""},
 		"no origin":                    {nil, []string{"Authorization", "Bearer secret", "Origin", ""}, 101, ""},
 		"a page without an address":    {nil, []string{"Authorization", "Bearer secret", "Origin", "null"}, 403, ""},
 		"an origin that is no address": {nil, []string{"Authorization", "Bearer secret", "Origin", "http://%zz"}, 403, ""},
@@ -233,8 +233,8 @@ func TestWebSocketHandshake(t *testing.T) {
 		}
 	}
 
-	// Wrong options are told before the protocol changes, other verbs are what
-	// they are without it.
+	// Invalid parameters are refused before the protocol changes. Requests other than watches
+	// ignore the upgrade.
 	secret := []string{"Authorization", "Bearer secret"}
 	upgrade := append(secret, "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version", "13")
 	c.Must(400, "GET", path+"&resourceVersion=x", nil, upgrade...)
@@ -244,20 +244,20 @@ func TestWebSocketHandshake(t *testing.T) {
 	assert.Equal(t, 400, got.Code)
 	assert.Equal(t, "13", got.Header.Get("Sec-WebSocket-Version"))
 
-	// What has no connection of its own cannot become one of something else.
+	// An in-process request has no connection that could become a WebSocket.
 	inside := apitest.InProcess(t, c.s)
 	inside.Must(400, "GET", path, nil, upgrade...)
 }
 
-// TestWebSocketPeers: whoever talks too much, does not read or goes away holds
-// nothing.
-func TestWebSocketPeers(t *testing.T) {
+// TestWebSocketPeersReleaseSlots checks that clients which send too much, do not read, or go away
+// release their slot.
+func TestWebSocketPeersReleaseSlots(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, func(b *server.Builder) { b.Limits.Watches, b.Limits.RequestTime = 1, time.Second })
 	const path = apitest.ConfigMapsPath + "?watch=true"
 	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
 	defer cancel()
-	// open waits until the one place for watches is free again.
+	// open opens a watch, and waits until the only slot for watches is free.
 	open := func(query string) *websocket.Conn {
 		for {
 			ws, res, err := c.dial(path+query, nil)
@@ -269,8 +269,8 @@ func TestWebSocketPeers(t *testing.T) {
 			require.NoError(t, ctx.Err())
 		}
 	}
-	// put makes an object: on a busy machine the second is too short for some
-	// requests, which then may have made it or not.
+	// put creates an object. On a busy machine a request may exceed RequestTime, after the object
+	// was created or before.
 	put := func(name, value string) {
 		for {
 			code := c.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap(name, "v", value)).Code
@@ -283,12 +283,12 @@ func TestWebSocketPeers(t *testing.T) {
 	}
 
 	ws := open("")
-	require.NoError(t, ws.Write(ctx, websocket.MessageText, []byte("hello")), "is ignored")
+	require.NoError(t, ws.Write(ctx, websocket.MessageText, []byte("hello")), "the message is ignored")
 	alive := make(chan error, 1)
 	go func() { alive <- ws.Ping(ctx) }()
 	put("a", "")
 	receive(t, ws, 1)
-	require.Error(t, func() error { // reading lets the pong come; the end of this read ends the watch
+	require.Error(t, func() error { // reading receives the pong; the end of this read ends the watch
 		short, stop := context.WithCancel(ctx)
 		defer stop()
 		go func() { assert.NoError(t, <-alive); stop() }()
@@ -296,7 +296,7 @@ func TestWebSocketPeers(t *testing.T) {
 		return err
 	}())
 
-	ws = open("") // the peer above went away without a word
+	ws = open("") // the client above went away without closing the WebSocket
 	require.NoError(t, ws.Close(websocket.StatusNormalClosure, "bye"))
 
 	ws = open("")
@@ -312,12 +312,12 @@ func TestWebSocketPeers(t *testing.T) {
 	for i := range 30 {
 		put(fmt.Sprint("big", i), strings.Repeat("x", 900_000))
 	}
-	ws = open("&fieldSelector=metadata.name%3Da") // there is a place again
+	ws = open("&fieldSelector=metadata.name%3Da") // the slot is free again
 	require.NoError(t, c.s.Shutdown(ctx))
-	assert.Equal(t, websocket.StatusNormalClosure, closed(t, ws), "ends well")
+	assert.Equal(t, websocket.StatusNormalClosure, closed(t, ws), "shutdown closes the WebSocket normally")
 }
 
-// TestWebSocketShutdown: peers that do not read do not hold the server up.
+// TestWebSocketShutdown checks that clients which do not read do not delay Shutdown.
 func TestWebSocketShutdown(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -331,9 +331,9 @@ func TestWebSocketShutdown(t *testing.T) {
 	require.NoError(t, c.s.Shutdown(t.Context()))
 }
 
-// TestWebSocketRecords: a watch is recorded and counted as any other, with its
-// code.
-func TestWebSocketRecords(t *testing.T) {
+// TestWebSocketIsAuditedAndCounted checks that a watch over WebSocket has an audit record and
+// metrics with its code.
+func TestWebSocketIsAuditedAndCounted(t *testing.T) {
 	t.Parallel()
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata, verbs: [watch]}]}"), names.Kubernetes)
 	require.NoError(t, err)
@@ -359,8 +359,8 @@ func TestWebSocketRecords(t *testing.T) {
 	assert.Contains(t, page.Body.String(), `apiserver_request_total{code="101",component="apiserver",dry_run="",group="",resource="configmaps",scope="namespace",subresource="",verb="WATCH",version="v1"} 1`)
 }
 
-// FuzzSocketProtocols sends any list of sub-protocols: without a good token
-// nobody gets in, and nothing breaks.
+// FuzzSocketProtocols sends arbitrary lists of subprotocols: without a valid token, no request is
+// accepted.
 func FuzzSocketProtocols(f *testing.F) {
 	users, err := tokenfile.Parse(strings.NewReader("secret,alice,1\n"))
 	require.NoError(f, err)
@@ -376,8 +376,8 @@ func FuzzSocketProtocols(f *testing.F) {
 	})
 }
 
-// TestEstablishedWatchesHoldNoSeats: a watch gives its seat back once it is established, over each
-// protocol.
+// TestEstablishedWatchesHoldNoSeats checks that a watch releases its seat once it is established,
+// over each protocol.
 func TestEstablishedWatchesHoldNoSeats(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)

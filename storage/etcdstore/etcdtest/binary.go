@@ -11,8 +11,9 @@ import (
 	"sync"
 )
 
-// binary returns the path of the server. It is kept in the user's cache under a name that says
-// what it was built from, so that several tests can build it at once.
+// binary returns the path of the server, which it builds if necessary. The server is kept in the user's
+// cache directory under a name that includes a digest of its sources, so that several test processes
+// can build it at the same time.
 var binary = sync.OnceValues(func() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -22,18 +23,18 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	of, err := digest(source)
+	sum, err := digest(source)
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(cache, "etcdtest", "etcd-"+of)
+	path := filepath.Join(cache, "etcdtest", "etcd-"+sum)
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
 	return path, build(source, path)
 })
 
-// source is the directory of the module that the server is built from.
+// source returns the directory of the module of the server.
 func source() (string, error) {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "orch.io/controlplane/storage/etcdstore/etcdtest").Output()
 	if err != nil {

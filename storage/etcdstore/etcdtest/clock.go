@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// aheadKey is the variable in the environment of a member that says by how many seconds its clock is ahead.
+// aheadKey is the environment variable that holds the number of seconds by which the clock of a member
+// is ahead.
 const aheadKey = "ETCDTEST_AHEAD"
 
-// Clock has the clock of a member go ahead of the machine's, or behind it if that is negative, from its next
-// start on. It is in seconds.
+// Clock sets the clock of the member ahead of the machine's clock from the next start on, or behind it
+// if ahead is negative. It is rounded down to seconds.
 func (m *Member) Clock(ahead time.Duration) {
 	m.env = append(m.env, aheadKey+"="+strconv.Itoa(int(ahead/time.Second))) // the last one counts
 }
 
-// Go programs ask the kernel for the time without calling a library that could be replaced, so the server is
-// built with a package time whose Now is the machine's and so many seconds more.
+// A Go program reads the time from the kernel without a library that could be replaced, so the server
+// is built with a package time whose Now adds a number of seconds.
 const (
 	clockRead = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 	clockSet  = `package time
@@ -44,11 +45,11 @@ var ahead = func() (seconds int64) {
 `
 )
 
-// clockOverlay writes to a directory what "go build" of a module needs for that package, and returns the file that
-// says where it is.
+// clockOverlay writes the changed files of package time and an overlay file for "go build -overlay" to
+// dir, and returns the path of the overlay file.
 func clockOverlay(dir, source string) (path string, err error) {
 	env := exec.Command("go", "env", "GOROOT")
-	env.Dir = source // which says what Go it is built by
+	env.Dir = source // whose go.mod selects the Go version
 	root, err := env.Output()
 	if err != nil {
 		return "", fmt.Errorf("find the sources of Go: %w", err)
@@ -59,7 +60,7 @@ func clockOverlay(dir, source string) (path string, err error) {
 		return "", err
 	}
 	if !strings.Contains(string(now), clockRead) {
-		return "", fmt.Errorf("time.Now is not as it was in the Go that this was written for, and the clocks of members cannot be set")
+		return "", fmt.Errorf("time.Now of this Go version differs from the expected source, so clocks of members cannot be set")
 	}
 	files := map[string]string{
 		"time.go":  strings.Replace(string(now), clockRead, clockRead+"\tsec += ahead\n", 1),
@@ -67,11 +68,11 @@ func clockOverlay(dir, source string) (path string, err error) {
 	}
 	replace := map[string]string{}
 	for name, text := range files {
-		at := filepath.Join(dir, name)
-		if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
+		target := filepath.Join(dir, name)
+		if err := os.WriteFile(target, []byte(text), 0o644); err != nil {
 			return "", err
 		}
-		replace[filepath.Join(library, name)] = at
+		replace[filepath.Join(library, name)] = target
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"testing"
 )
 
-// size is how many members a cluster begins with.
+// size is the number of members of a new cluster.
 const size = 3
 
-// Cluster is an etcd of several members. What they say to each other goes through HTTP
-// proxies, one for each member, which alone know where the others are; what clients say to
-// them at Endpoints goes through TCP proxies.
+// Cluster is an etcd cluster. The traffic between members goes through HTTP proxies, one for each
+// member, which alone know the addresses of the other members. The traffic of clients to Endpoints goes
+// through TCP proxies.
 type Cluster struct {
 	// Members are the processes, by number.
 	Members []*Member
-	// Endpoints are the addresses, without a scheme, at which clients reach the members until
-	// they are cut off from them. A member also answers at its own Endpoint, always.
+	// Endpoints are the client addresses of the members, without a scheme. CutClients makes them
+	// unreachable; the Endpoint of a Member always stays reachable.
 	Endpoints []string
 
 	t       testing.TB
@@ -32,19 +32,19 @@ type Cluster struct {
 
 	mu    sync.Mutex
 	hosts map[string]host
-	away  []bool // by number: cut off from the others
-	gone  []int  // that have left
+	away  []bool // by number: isolated from the others
+	gone  []int  // numbers of the members that have left
 	gates map[[2]int]*gate
 }
 
-// host is where a member listens for the others.
+// host is the address at which a member listens for the other members.
 type host struct {
 	number int
 	listen string
 }
 
-// StartCluster starts three members with further flags, and waits until they serve. The flags
-// and the disk are as Start has them.
+// StartCluster starts three members with additional flags, and waits until they serve. See Start about
+// flags and the disk.
 func StartCluster(t testing.TB, flags ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, flags: flags, hosts: map[string]host{}, gates: map[[2]int]*gate{}}
@@ -62,17 +62,17 @@ func StartCluster(t testing.TB, flags ...string) *Cluster {
 	return c
 }
 
-// add makes a member, and returns the URL that the others know it by. What is left to say to it
-// is who they are.
+// add creates a member and returns its peer URL. The caller must append the flag --initial-cluster and
+// start the member.
 func (c *Cluster) add() (peer string) {
-	i, listen := len(c.Members), free(c.t)
+	i, listen := len(c.Members), freeAddress(c.t)
 	name := fmt.Sprintf("m%d.cluster.test:2380", i)
 	c.mu.Lock()
 	c.hosts[name] = host{i, listen}
 	c.away = append(c.away, false)
 	c.mu.Unlock()
 	peer = "http://" + name
-	m := newMember(c.t, fmt.Sprint("m", i), free(c.t), c.flags...)
+	m := newMember(c.t, fmt.Sprint("m", i), freeAddress(c.t), c.flags...)
 	m.args = append(m.args, "--listen-peer-urls", "http://"+listen, "--initial-advertise-peer-urls", peer)
 	m.env = []string{"HTTP_PROXY=" + c.proxy(i), "NO_PROXY="}
 	g := newGate()
@@ -81,7 +81,7 @@ func (c *Cluster) add() (peer string) {
 	return peer
 }
 
-// proxy is by what a member reaches the others.
+// proxy starts the HTTP proxy through which a member reaches the others, and returns its URL.
 func (c *Cluster) proxy(from int) (address string) {
 	transport := &http.Transport{}
 	proxy := &httputil.ReverseProxy{
@@ -120,7 +120,7 @@ func (c *Cluster) host(name string) (host, bool) {
 	return h, known
 }
 
-// gate is the way from one member to another one.
+// gate returns the gate between two members.
 func (c *Cluster) gate(from, to int) *gate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,10 +134,10 @@ func (c *Cluster) gate(from, to int) *gate {
 	return c.gates[way]
 }
 
-// Isolate cuts a member off from all others. Its clients still reach it.
+// Isolate cuts a member off from all other members. Clients still reach it.
 func (c *Cluster) Isolate(i int) { c.isolate(i, true) }
 
-// Rejoin joins a member to the others again, but those that are cut off themselves.
+// Rejoin connects a member with the other members again, except those that are isolated themselves.
 func (c *Cluster) Rejoin(i int) { c.isolate(i, false) }
 
 func (c *Cluster) isolate(i int, away bool) {
@@ -161,8 +161,8 @@ func (c *Cluster) isolated(i int) bool {
 	return c.away[i]
 }
 
-// CutClients cuts a member off from who uses its address in Endpoints.
+// CutClients cuts a member off from the clients that use its address in Endpoints.
 func (c *Cluster) CutClients(i int) { c.clients[i].close() }
 
-// JoinClients lets them reach it again.
+// JoinClients lets clients reach the member through Endpoints again.
 func (c *Cluster) JoinClients(i int) { c.clients[i].open() }

@@ -1,8 +1,8 @@
-// Package etcdtest starts etcd for tests: processes of a real server, one or a cluster of
-// three, whose members can be killed, paused, cut off from each other and from their clients,
-// join and leave, and whose clocks can be set. All of them end with the test.
+// Package etcdtest starts etcd for tests: processes of a real server, either a single member or a
+// cluster of three. Members can be killed, paused, and cut off from each other and from their clients;
+// they can join and leave, and their clocks can be set. All processes end with the test.
 //
-// The server is built by the go command from a module of its own, once, so that programs which
-// import this package have no server in their module graph. It needs a checkout of the sources
-// or a replace directive that leads to one.
+// The go command builds the server once from a module of its own, so that programs that import this
+// package have no server in their module graph. The build needs the source of this module: a checkout,
+// or a replace directive that leads to it.
 package etcdtest

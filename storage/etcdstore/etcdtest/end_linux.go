@@ -2,5 +2,5 @@ package etcdtest
 
 import "syscall"
 
-// ended makes the kernel end a process when the test's own process dies.
-func ended() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// killWithParent makes the kernel kill a process when the test process dies.
+func killWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

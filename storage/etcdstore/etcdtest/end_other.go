@@ -4,4 +4,4 @@ package etcdtest
 
 import "syscall"
 
-func ended() *syscall.SysProcAttr { return nil }
+func killWithParent() *syscall.SysProcAttr { return nil }

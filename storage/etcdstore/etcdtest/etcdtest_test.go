@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// client is one of etcd's own, which uses one endpoint.
+// client returns an etcd client with one endpoint.
 func client(t testing.TB, endpoint string) *clientv3.Client {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
 	require.NoError(t, err)
@@ -24,8 +24,8 @@ func client(t testing.TB, endpoint string) *clientv3.Client {
 	return c
 }
 
-// works says whether a key can be put by a client before long.
-func works(t testing.TB, c *clientv3.Client) error {
+// tryPut puts a key until it succeeds or 20 seconds have passed.
+func tryPut(t testing.TB, c *clientv3.Client) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for {
@@ -38,7 +38,7 @@ func works(t testing.TB, c *clientv3.Client) error {
 	}
 }
 
-// fails says whether a key cannot be read by a client now.
+// fails reports whether a read does not succeed within 300 ms.
 func fails(t testing.TB, c *clientv3.Client) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -46,11 +46,11 @@ func fails(t testing.TB, c *clientv3.Client) bool {
 	return err != nil
 }
 
-// TestCluster: each fault stops the member it is made at, and none of the others.
-func TestCluster(t *testing.T) {
+// TestFaultsAffectOneMember: each fault stops the member that it is injected at, and no other member.
+func TestFaultsAffectOneMember(t *testing.T) {
 	c := etcdtest.StartCluster(t)
 	direct, front, other := client(t, c.Members[0].Endpoint), client(t, c.Endpoints[0]), client(t, c.Endpoints[1])
-	require.NoError(t, works(t, front))
+	require.NoError(t, tryPut(t, front))
 	for name, fault := range map[string]struct{ begin, end func() }{
 		"killed":   {c.Members[0].Kill, c.Members[0].Restart},
 		"paused":   {c.Members[0].Pause, c.Members[0].Resume},
@@ -59,24 +59,23 @@ func TestCluster(t *testing.T) {
 		t.Log(name)
 		fault.begin()
 		require.True(t, fails(t, direct), name)
-		require.NoError(t, works(t, other), name)
+		require.NoError(t, tryPut(t, other), name)
 		fault.end()
 		c.Members[0].Ready()
-		require.NoError(t, works(t, direct), name)
+		require.NoError(t, tryPut(t, direct), name)
 	}
 	c.CutClients(0)
-	require.NoError(t, works(t, direct))
+	require.NoError(t, tryPut(t, direct))
 	require.True(t, fails(t, front))
 	c.JoinClients(0)
-	require.NoError(t, works(t, front))
+	require.NoError(t, tryPut(t, front))
 }
 
-// TestErase: what was on the disk is there after the death of the process, and gone if it is
-// erased.
+// TestErase: data survives the death of the process, and is gone after Erase.
 func TestErase(t *testing.T) {
 	m := etcdtest.Start(t)
 	c := client(t, m.Endpoint)
-	require.NoError(t, works(t, c))
+	require.NoError(t, tryPut(t, c))
 	count := func() int64 {
 		resp, err := c.Get(t.Context(), "k")
 		require.NoError(t, err)
@@ -91,12 +90,12 @@ func TestErase(t *testing.T) {
 	require.EqualValues(t, 0, count())
 }
 
-// A test of another module starts a cluster and lets one member stand still.
+// A test starts a cluster and pauses one member.
 func Example() {
 	test := func(t *testing.T) {
 		cluster := etcdtest.StartCluster(t)
 		cluster.Members[0].Pause()
-		// The others serve: cluster.Endpoints[1:].
+		// The other members serve: cluster.Endpoints[1:].
 		cluster.Members[0].Resume()
 		cluster.Members[0].Ready()
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gate is a way that can be closed. Whatever is on it then is cut off.
+// gate is a connection path that can be closed. Closing it ends everything that uses it.
 type gate struct {
 	mu     sync.Mutex
-	ctx    context.Context // ends when the gate is closed
+	ctx    context.Context // ends when the gate is closed; replaced by open
 	cancel context.CancelFunc
 }
 
@@ -37,20 +37,20 @@ func (g *gate) close() {
 	g.cancel()
 }
 
-// pass returns a context that ends when ctx does or the gate is closed. It has ended already if
-// that is closed now, so that nothing gets through.
+// pass returns a context that ends when ctx ends or the gate is closed. If the gate is closed already,
+// the context has ended when pass returns, so that nothing gets through.
 func (g *gate) pass(ctx context.Context) (context.Context, func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(g.ctx, cancel)
 	if g.ctx.Err() != nil {
-		cancel() // AfterFunc takes its time
+		cancel() // AfterFunc cancels asynchronously
 	}
 	return ctx, func() { stop(); cancel() }
 }
 
-// forward is a TCP proxy to an address.
+// forward starts a TCP proxy to the address to, and returns its address.
 func forward(t testing.TB, g *gate, to string) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -72,7 +72,8 @@ func forward(t testing.TB, g *gate, to string) (address string) {
 	return l.Addr().String()
 }
 
-// join copies between two connections until one of them or the gate is closed.
+// join connects a to the address to, and copies in both directions until a connection or the gate is
+// closed.
 func join(g *gate, a net.Conn, to string) {
 	defer a.Close()
 	ctx, done := g.pass(context.Background())

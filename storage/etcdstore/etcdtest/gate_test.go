@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGate: what comes while it is closed does not begin, what came before it ends.
-func TestGate(t *testing.T) {
+// TestGateClosesRunningAndNewContexts: closing a gate ends the contexts that it returned before, and
+// the contexts that it returns while closed have ended.
+func TestGateClosesRunningAndNewContexts(t *testing.T) {
 	g := newGate()
 	before, done := g.pass(context.Background())
 	defer done()

@@ -19,14 +19,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Member is an etcd process.
+// Member is an etcd process. Its methods fail the test on errors, and are not safe for concurrent use.
 type Member struct {
-	// Endpoint is the address, without a scheme, that the member listens on for clients.
+	// Endpoint is the address, without a scheme, at which the member listens for clients.
 	Endpoint string
 
 	t      testing.TB
 	name   string
-	health string // the URL that tells whether the member serves
+	health string // base URL of the health endpoint
 	dir    string
 	args   []string
 	env    []string
@@ -35,13 +35,13 @@ type Member struct {
 	exited chan struct{}
 }
 
-// Start starts an etcd of one member with further flags, and waits until it serves. With the
-// flag --cert-file its clients need TLS. Unless there is the flag --unsafe-no-fsync=false the
-// disk is not synced, which no death of a process needs.
+// Start starts a single-member etcd with additional flags, and waits until it serves. With the flag
+// --cert-file, clients need TLS. Unless the flags contain --unsafe-no-fsync=false, etcd does not sync
+// its disk, which is safe as long as only processes die.
 func Start(t testing.TB, flags ...string) *Member {
 	t.Helper()
-	m := newMember(t, "single", free(t), flags...)
-	m.in("http://"+free(t), "", "")
+	m := newMember(t, "single", freeAddress(t), flags...)
+	m.setPeers("http://"+freeAddress(t), "", "")
 	m.start()
 	m.Ready()
 	return m
@@ -52,7 +52,7 @@ func newMember(t testing.TB, name, client string, flags ...string) *Member {
 	if slices.Contains(flags, "--cert-file") {
 		scheme = "https"
 	}
-	m := &Member{Endpoint: client, t: t, name: name, health: "http://" + free(t), dir: filepath.Join(t.TempDir(), name)}
+	m := &Member{Endpoint: client, t: t, name: name, health: "http://" + freeAddress(t), dir: filepath.Join(t.TempDir(), name)}
 	m.args = append([]string{
 		"--name", name, "--data-dir", m.dir, "--log-level", "error", "--unsafe-no-fsync",
 		"--listen-client-urls", scheme + "://" + client, "--advertise-client-urls", scheme + "://" + client,
@@ -61,9 +61,9 @@ func newMember(t testing.TB, name, client string, flags ...string) *Member {
 	return m
 }
 
-// in says where the member listens for others, what those know as its address, and who they
-// are; by itself it is alone.
-func (m *Member) in(listen, advertise, cluster string) {
+// setPeers sets the address at which the member listens for other members, the address that it
+// advertises to them, and the initial members. If cluster is empty, the member is the only one.
+func (m *Member) setPeers(listen, advertise, cluster string) {
 	if cluster == "" {
 		advertise, cluster = listen, m.name+"="+listen
 	}
@@ -77,12 +77,12 @@ func (m *Member) start() {
 	cmd, exited := exec.Command(path, m.args...), make(chan struct{})
 	cmd.Env = append(os.Environ(), m.env...)
 	cmd.Stdout, cmd.Stderr = &m.log, &m.log
-	cmd.SysProcAttr = ended()
+	cmd.SysProcAttr = killWithParent()
 	require.NoError(m.t, cmd.Start())
 	m.cmd, m.exited = cmd, exited
 	go func() {
 		defer close(exited)
-		_ = cmd.Wait() // it is killed at the end
+		_ = cmd.Wait() // it is killed at the end of the test
 	}()
 	m.t.Cleanup(func() {
 		m.Kill()
@@ -92,33 +92,32 @@ func (m *Member) start() {
 	})
 }
 
-// Kill ends the process as kill -9 does, and returns when it has ended.
+// Kill kills the process with SIGKILL and returns when it has ended.
 func (m *Member) Kill() {
-	_ = m.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
+	_ = m.cmd.Process.Signal(syscall.SIGKILL) // it may have ended already
 	<-m.exited
 }
 
-// Restart starts a member again that was killed, with what is on its disk, and waits until it
-// serves.
+// Restart starts a killed member again with the data on its disk, and waits until it serves.
 func (m *Member) Restart() {
 	m.t.Helper()
 	m.start()
 	m.Ready()
 }
 
-// Erase removes what a member that was killed has on its disk.
+// Erase removes the data of a killed member.
 func (m *Member) Erase() { require.NoError(m.t, os.RemoveAll(m.dir)) }
 
-// Pid is the number of its process.
+// Pid returns the process ID.
 func (m *Member) Pid() int { return m.cmd.Process.Pid }
 
-// Pause stops the process as SIGSTOP does: its connections stay open, and nothing answers.
+// Pause stops the process with SIGSTOP: its connections stay open, but it does not answer.
 func (m *Member) Pause() { require.NoError(m.t, m.cmd.Process.Signal(syscall.SIGSTOP)) }
 
-// Resume lets a paused process go on. That it serves says Ready.
+// Resume continues a paused process. Call Ready to wait until it serves.
 func (m *Member) Resume() { require.NoError(m.t, m.cmd.Process.Signal(syscall.SIGCONT)) }
 
-// Ready waits until the member serves; one that is cut off from the others does not.
+// Ready waits until the member serves. A member that is isolated from the others does not serve.
 func (m *Member) Ready() {
 	m.t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
@@ -130,10 +129,10 @@ func (m *Member) Ready() {
 		}
 		select {
 		case <-m.exited:
-			require.FailNow(m.t, "etcd has ended", "%s", &m.log)
+			require.FailNow(m.t, "etcd exited", "%s", &m.log)
 		case <-time.After(20 * time.Millisecond):
 		}
-		require.True(m.t, time.Now().Before(deadline), "etcd does not become ready: %v, %s", err, body)
+		require.True(m.t, time.Now().Before(deadline), "etcd is not ready after a minute: %v, %s", err, body)
 	}
 }
 
@@ -146,9 +145,9 @@ func get(client *http.Client, url string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 }
 
-// free returns an address of the loopback at which nobody listens. It is none of those that the
-// system gives to outgoing connections, so that a member which is away for a while keeps it.
-func free(t testing.TB) string {
+// freeAddress returns a loopback address with a free port. The port is outside the range that the
+// system uses for outgoing connections, so that it stays free while a member is down.
+func freeAddress(t testing.TB) string {
 	for range 100 {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 12000+rand.IntN(20000)))
 		if err == nil {
@@ -156,11 +155,11 @@ func free(t testing.TB) string {
 			return l.Addr().String()
 		}
 	}
-	require.FailNow(t, "no port is free")
+	require.FailNow(t, "found no free port")
 	return ""
 }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the end of the data written to it.
 type tail struct {
 	mu sync.Mutex
 	b  []byte

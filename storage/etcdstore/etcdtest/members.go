@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Join adds a member, the last one of Members, and waits until it serves. It is a learner, which
-// follows the others and has no vote, until it is promoted.
+// Join adds a member at the end of Members and waits until it serves. The member is a learner, which
+// has no vote, until it is promoted.
 func (c *Cluster) Join() *Member {
 	c.t.Helper()
 	i, peer := len(c.Members), c.add()
@@ -28,12 +28,12 @@ func (c *Cluster) Join() *Member {
 		return err
 	})
 	var known []string
-	for _, one := range all {
-		name := one.Name
+	for _, member := range all {
+		name := member.Name
 		if name == "" {
-			name = m.name // it has not told yet
+			name = m.name // the new member has not published its name yet
 		}
-		known = append(known, fmt.Sprintf("%s=%s", name, one.PeerURLs[0]))
+		known = append(known, fmt.Sprintf("%s=%s", name, member.PeerURLs[0]))
 	}
 	m.args = append(m.args, "--initial-cluster", strings.Join(known, ","), "--initial-cluster-state", "existing")
 	m.start()
@@ -41,7 +41,7 @@ func (c *Cluster) Join() *Member {
 	return m
 }
 
-// Promote gives the learner that joined as member i a vote, when it has caught up.
+// Promote makes member i, which must be a learner that has caught up, a voting member.
 func (c *Cluster) Promote(i int) {
 	c.t.Helper()
 	id := c.id(i)
@@ -51,10 +51,11 @@ func (c *Cluster) Promote(i int) {
 	})
 }
 
-// leaveTime is how long a member that was removed has to end by itself.
+// leaveTime is how long a removed member may take to exit by itself.
 const leaveTime = 5 * time.Second
 
-// Leave removes a member for good. It goes on answering for a moment, and ends.
+// Leave removes a member from the cluster permanently. The member may answer for a moment before it
+// exits.
 func (c *Cluster) Leave(i int) {
 	c.t.Helper()
 	id := c.id(i)
@@ -72,7 +73,7 @@ func (c *Cluster) Leave(i int) {
 	c.gone = append(c.gone, i)
 }
 
-// id is what the cluster calls a member.
+// id returns the etcd ID of a member.
 func (c *Cluster) id(i int) (id uint64) {
 	c.t.Helper()
 	c.change(func(ctx context.Context, client *clientv3.Client) error {
@@ -80,9 +81,9 @@ func (c *Cluster) id(i int) (id uint64) {
 		if err != nil {
 			return err
 		}
-		for _, one := range resp.Members {
-			if one.Name == c.Members[i].name {
-				id = one.ID
+		for _, member := range resp.Members {
+			if member.Name == c.Members[i].name {
+				id = member.ID
 			}
 		}
 		return nil
@@ -91,8 +92,8 @@ func (c *Cluster) id(i int) (id uint64) {
 	return id
 }
 
-// change asks those that are members for what they refuse for a while, as long as not all have
-// been connected to each other for some seconds.
+// change calls do with a client of the current members until it succeeds. etcd refuses changes of the
+// membership until all members have been connected to each other for some seconds.
 func (c *Cluster) change(do func(context.Context, *clientv3.Client) error) {
 	c.t.Helper()
 	var endpoints []string

@@ -11,20 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// object is what all objects of client-go have.
+// object is implemented by all objects of client-go.
 type object interface {
 	GetName() string
 	GetResourceVersion() string
 	GetLabels() map[string]string
 }
 
-// client is what client-go has for a resource.
+// client is the typed client of a resource.
 type client struct {
 	t *testing.T
 	reflect.Value
 }
 
-// client finds the client of the row, as clientset.StorageV1beta1().CSINodes() is for
+// client returns the typed client of the row, such as clientset.StorageV1beta1().CSINodes() for
 // csinodes of storage.k8s.io/v1beta1.
 func (r *row) client(t *testing.T, clientset, dynamic any) client {
 	if r.dynamic() {
@@ -49,7 +49,7 @@ func (r *row) client(t *testing.T, clientset, dynamic any) client {
 	return client{t, of.Call(in)[0]}
 }
 
-// method returns the one with a name in lower case, or the zero value.
+// method returns the method whose lower-case name is given, or the zero value.
 func method(of reflect.Value, name string) reflect.Value {
 	for i := range of.NumMethod() {
 		if strings.ToLower(of.Type().Method(i).Name) == name {
@@ -59,7 +59,7 @@ func method(of reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// create has the client create the object that JSON describes.
+// create creates the object that the JSON describes.
 func (c client) create(body []byte) any {
 	c.t.Helper()
 	m := c.MethodByName("Create")
@@ -74,8 +74,8 @@ func (c client) create(body []byte) any {
 	return nil
 }
 
-// call calls a method without an error: arguments are given to the parameters that they
-// fit in their order, contexts and options are added.
+// call calls a method that must not return an error. It passes the arguments, in order, to the
+// parameters of their types, and adds contexts and options.
 func (c client) call(name string, args ...any) []any {
 	c.t.Helper()
 	m := c.MethodByName(name)
@@ -98,7 +98,7 @@ func (c client) call(name string, args ...any) []any {
 	return c.results(m.Call(in))
 }
 
-// results are those before the error, which is nil.
+// the results without the error, which is nil
 func (c client) results(out []reflect.Value) (list []any) {
 	c.t.Helper()
 	last := len(out) - 1
@@ -111,7 +111,7 @@ func (c client) results(out []reflect.Value) (list []any) {
 	return list
 }
 
-// options returns empty ones, or a pointer to such.
+// options returns a zero value of an options type, or a pointer to it.
 func options(t *testing.T, param reflect.Type) reflect.Value {
 	t.Helper()
 	name := param.String()
@@ -122,7 +122,7 @@ func options(t *testing.T, param reflect.Type) reflect.Value {
 	return reflect.Zero(param)
 }
 
-// listed are the names of the objects in a list.
+// listed returns the names of the objects in a list.
 func (c client) listed() (names []string) {
 	c.t.Helper()
 	items := reflect.ValueOf(c.call("List")[0]).Elem().FieldByName("Items")
@@ -132,7 +132,7 @@ func (c client) listed() (names []string) {
 	return names
 }
 
-// watch watches from a version on.
+// watch starts a watch after a version.
 func (c client) watch(resourceVersion string) watch {
 	c.t.Helper()
 	m := c.MethodByName("Watch")
@@ -143,7 +143,7 @@ func (c client) watch(resourceVersion string) watch {
 
 type watch struct{ reflect.Value }
 
-// next returns the next event, and its object.
+// next returns the next event and its object.
 func (w watch) next(t *testing.T) (kind string, o object) {
 	t.Helper()
 	events := w.MethodByName("ResultChan").Call(nil)[0]

@@ -1,7 +1,6 @@
-// Package typed has the typed clients of former releases of client-go use what later
-// releases of the server removed. It names nothing of k8s.io, as each module that uses it
-// brings a client-go of its own: the methods of clients are found by name, and their
-// arguments by type.
+// Package typed runs the typed clients of former releases of client-go against API versions that later
+// releases removed. It imports no package of k8s.io, because each module that uses it has a client-go
+// of its own: it finds the methods of clients by name, and their arguments by type.
 package typed
 
 import (
@@ -31,16 +30,16 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// The media types that clients speak.
+// The media types that clients use.
 const (
 	JSON     = "application/json"
 	Protobuf = "application/vnd.kubernetes.protobuf"
 )
 
-// Run has the clients of a client-go, made by kubernetes.NewForConfig and
-// dynamic.NewForConfig, use each removed version that came with a minor release from first
-// to last, under the last release that has it. A version that no release of client-go is
-// there for fails.
+// Run uses each removed version that was introduced in a minor release from first to last, served under
+// the last release that has it, with the clients of a client-go, which are created by
+// kubernetes.NewForConfig and dynamic.NewForConfig. It fails for a version that no tested client-go
+// has.
 func Run[Config, Clientset, Dynamic any](t *testing.T, newClientset func(*Config) (Clientset, error), newDynamic func(*Config) (Dynamic, error), first, last int) {
 	byRelease := map[int][]row{}
 	for _, r := range rows(t) {
@@ -95,13 +94,12 @@ type row struct {
 
 func (r *row) apiVersion() string { return r.group + "/" + r.version }
 
-// dynamic reports whether the typed client is not in client-go, but in the module of a
-// server of its own.
+// dynamic reports whether the typed client is not in client-go, but in the module of a separate server.
 func (r *row) dynamic() bool {
 	return r.group == "apiextensions.k8s.io" || r.group == "apiregistration.k8s.io"
 }
 
-// rows are the removed versions of all built-in kinds, each with an object.
+// rows returns the removed versions of all built-in kinds, each with an object.
 func rows(t *testing.T) (list []row) {
 	objects := map[string]formertest.Version{}
 	for _, v := range formertest.Versions(t) {
@@ -120,7 +118,7 @@ func rows(t *testing.T) (list []row) {
 			require.True(t, ok, "no object of %s", key)
 			r.Version = object
 			delete(objects, key)
-			if r.OnlySubresources() { // of which client-go has no client
+			if r.OnlySubresources() { // client-go has no client of such kinds
 				continue
 			}
 			list = append(list, r)
@@ -134,7 +132,7 @@ func reviews() []*registry.Kind {
 	return slices.Concat(review.Access(auth.AllowAll), review.Identity(nobody{}, nil))
 }
 
-// nobody knows no token.
+// nobody is an authenticator that knows no token.
 type nobody struct{}
 
 func (nobody) AuthenticateToken(context.Context, string, []string) (*auth.User, []string, error) {
@@ -149,7 +147,7 @@ func minor(t *testing.T, release string) int {
 	return n
 }
 
-// use has a client create, get, list, watch, patch and delete the object.
+// use creates, gets, lists, watches, patches and deletes the object with a client.
 func (r *row) use(t *testing.T, wire *wire, clientset, dynamic any) {
 	wire.begin()
 	c := r.client(t, clientset, dynamic)
@@ -170,7 +168,7 @@ func (r *row) use(t *testing.T, wire *wire, clientset, dynamic any) {
 	patched := c.call("Patch", name, "application/strategic-merge-patch+json", []byte(`{"metadata":{"labels":{"patched":"yes"}}}`))[0]
 	assert.Equal(t, "yes", patched.(object).GetLabels()["patched"])
 	event, o := w.next(t)
-	for ; o.GetLabels()["patched"] == ""; event, o = w.next(t) { // a controller wrote the status
+	for ; o.GetLabels()["patched"] == ""; event, o = w.next(t) { // skip events of a controller that writes the status
 		assert.Equal(t, "MODIFIED", event)
 	}
 	assert.Equal(t, "MODIFIED", event)
@@ -183,13 +181,12 @@ func (r *row) use(t *testing.T, wire *wire, clientset, dynamic any) {
 	wire.check(t, r.Path(), 7)
 }
 
-// body is the object with the names of its kind, without which the dynamic client takes
-// none.
+// body returns the object with apiVersion and kind, which the dynamic client requires.
 func (r *row) body() []byte {
 	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,%s`, r.apiVersion(), r.kind.Kind, r.Object()[1:])
 }
 
-// assertHas: a tree has all that is in another.
+// assertHas checks that a tree contains everything in another tree.
 func assertHas(t *testing.T, want, got any) {
 	t.Helper()
 	switch want := want.(type) {
@@ -212,7 +209,7 @@ func assertHas(t *testing.T, want, got any) {
 	}
 }
 
-// tree is an object as the fields that it has in JSON.
+// tree returns the JSON fields of an object.
 func tree(t *testing.T, o any) (fields map[string]any) {
 	t.Helper()
 	data, err := json.Marshal(o)
@@ -221,14 +218,14 @@ func tree(t *testing.T, o any) (fields map[string]any) {
 	return fields
 }
 
-// wire looks at what a client sends and gets.
+// wire is a transport that records the paths and media types of requests and answers.
 type wire struct {
 	http.RoundTripper
 	mediaType string
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	paths []string
-	types []string // media types of bodies, those of patches aside
+	types []string // media types of bodies, except patches
 }
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -237,7 +234,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer w.mu.Unlock()
 	w.paths = append(w.paths, req.URL.Path)
 	if req.Method == http.MethodPost {
-		w.types = append(w.types, cmp.Or(req.Header.Get("Content-Type"), JSON)) // the dynamic client of 0.17 sends none
+		w.types = append(w.types, cmp.Or(req.Header.Get("Content-Type"), JSON)) // the dynamic client of 0.17 sends no Content-Type
 	}
 	if err == nil {
 		w.types = append(w.types, resp.Header.Get("Content-Type"))
@@ -251,7 +248,7 @@ func (w *wire) begin() {
 	w.paths, w.types = nil, nil
 }
 
-// check: all requests were about a resource, and in the media type.
+// check asserts that all requests were for a resource and used the media type.
 func (w *wire) check(t *testing.T, path string, requests int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
