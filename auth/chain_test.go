@@ -82,7 +82,7 @@ func TestSplitServiceAccount(t *testing.T) {
 	}
 }
 
-// lister has rules.
+// lister is an authorizer with rules.
 type lister struct {
 	auth.Authorizer
 	rules auth.Rules

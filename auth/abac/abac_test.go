@@ -28,7 +28,7 @@ func ExampleParse() {
 	// delete false
 }
 
-func TestPolicies(t *testing.T) {
+func TestPoliciesMatch(t *testing.T) {
 	pods := func(verb, ns string) auth.Attributes {
 		return auth.Attributes{Verb: verb, Resource: "pods", Namespace: ns}
 	}
@@ -101,7 +101,7 @@ func TestFilesAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "more than 100000 policies")
 }
 
-func TestRulesFor(t *testing.T) {
+func TestRulesForListsPolicies(t *testing.T) {
 	a := abac.New(abac.Policy{User: "u", Namespace: "ns", Resource: "pods", Readonly: true}, abac.Policy{Group: "*", NonResourcePath: "/x"})
 	u := &auth.User{Name: "u", Groups: []string{auth.Authenticated}}
 	assert.Equal(t, auth.Rules{
@@ -120,6 +120,6 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		d, _, _ := a.Authorize(context.Background(), auth.Attributes{Verb: "get", Path: "/"})
-		assert.Equal(t, auth.NoOpinion, d, "nobody is allowed nothing")
+		assert.Equal(t, auth.NoOpinion, d, "a request without a user is not allowed")
 	})
 }

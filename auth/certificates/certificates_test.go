@@ -326,7 +326,7 @@ func TestAuthoritiesMayIssueCertificates(t *testing.T) {
 	}
 }
 
-func TestAuthority(t *testing.T) {
+func TestAuthoritySigns(t *testing.T) {
 	a, now := authority(t, time.Hour), time.Now()
 	r, err := x509.ParseCertificateRequest(decode(request(t, subject("x"))))
 	require.NoError(t, err)

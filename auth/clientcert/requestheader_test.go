@@ -84,15 +84,17 @@ func TestNewRequestHeaderErrors(t *testing.T) {
 	_, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{})
 	assert.ErrorContains(t, err, "Roots is required")
 	assert.ErrorContains(t, err, "UserHeaders is required")
+	_, err = clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{AllowedNames: []string{"front"}, UserHeaders: []string{"X-User"}})
+	assert.ErrorContains(t, err, "Roots is required", "an allowed name does not replace the certificate authorities")
 	_, err = clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: x509.NewCertPool(), UserHeaders: []string{"X-User"}, ExtraPrefixes: []string{" "}})
 	assert.ErrorContains(t, err, "empty header name", "an empty prefix would match every header")
 }
 
 func TestRequestHeaderStrip(t *testing.T) {
 	a, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: x509.NewCertPool(), UserHeaders: []string{"X-Remote-User"},
-		GroupHeaders: []string{"X-Remote-Group"}, ExtraPrefixes: []string{"X-Remote-Extra-"}})
+		UIDHeaders: []string{"X-Remote-Uid"}, GroupHeaders: []string{"X-Remote-Group"}, ExtraPrefixes: []string{"X-Remote-Extra-"}})
 	require.NoError(t, err)
-	h := request(nil, "X-Remote-User", "a", "X-Remote-Group", "b", "X-Remote-Extra-C", "d", "Accept", "e").Header
+	h := request(nil, "X-Remote-User", "a", "X-Remote-Uid", "7", "X-Remote-Group", "b", "X-Remote-Extra-C", "d", "Accept", "e").Header
 	a.Strip(h)
 	assert.Equal(t, http.Header{"Accept": {"e"}}, h)
 }

@@ -163,11 +163,11 @@ func TestNodeAccessesObjectsOfItsPods(t *testing.T) {
 		assert.False(t, ask(nil, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "no user")
 	}
 	_, why, _ := a.Authorize(context.Background(), auth.Attributes{User: n1, Verb: "get", Resource: "pods", Subresource: "log", Namespace: "ns", Name: "p"})
-	assert.Empty(t, why, "nothing to say about what no node does")
+	assert.Empty(t, why, "requests that nodes never have the right to have no reason")
 	_, why, _ = a.Authorize(context.Background(), auth.Attributes{User: n1, Verb: "get", Resource: "secrets", Namespace: "ns", Name: "none"})
 	assert.NotEmpty(t, why)
 	assert.True(t, a.RulesFor(context.Background(), n1, "ns").Incomplete)
-	assert.Equal(t, auth.Rules{}, a.RulesFor(context.Background(), &auth.User{Name: "zoe"}, "ns"), "others lose nothing here")
+	assert.Equal(t, auth.Rules{}, a.RulesFor(context.Background(), &auth.User{Name: "zoe"}, "ns"), "other users have no rules here")
 	d, _, _ := a.Authorize(context.Background(), auth.Attributes{User: n1, Verb: "list", Resource: "pods", Fields: "spec.nodeName=n1"})
 	assert.Equal(t, auth.Allow, d)
 	d, _, _ = a.Authorize(context.Background(), auth.Attributes{User: n1, Verb: "list", Resource: "pods", Fields: "spec.nodeName!=n1,metadata.name=spec.nodeName=n1"})

@@ -349,7 +349,7 @@ func TestKeysForEncryptionVerifyNothing(t *testing.T) {
 	require.NoError(t, err)
 	for use, good := range map[string]bool{"enc": false, "sig": true, "": true} {
 		i.more = []any{jose.JSONWebKey{Key: key.Public(), KeyID: "k2", Use: use}}
-		u, err := who(i.open(nil), sign(t, jose.RS256, key, "k2", i.claims()))
+		u, err := authenticate(i.open(nil), sign(t, jose.RS256, key, "k2", i.claims()))
 		assert.Equal(t, good, u != nil, "%q: %v", use, err)
 	}
 }
@@ -357,10 +357,10 @@ func TestKeysForEncryptionVerifyNothing(t *testing.T) {
 func TestTheNumberOfGroupsIsBounded(t *testing.T) {
 	i := newIssuer(t)
 	a := i.open(func(c *oidc.Config) { c.GroupsClaim = "groups" })
-	u, err := who(a, i.token("groups", make([]string, 4096)))
+	u, err := authenticate(a, i.token("groups", make([]string, 4096)))
 	require.NoError(t, err)
 	assert.Len(t, u.Groups, 4096)
-	_, err = who(a, i.token("groups", make([]string, 4097)))
+	_, err = authenticate(a, i.token("groups", make([]string, 4097)))
 	assert.ErrorIs(t, err, auth.ErrBadToken)
 }
 
@@ -371,12 +371,12 @@ func TestKnownTokensExpire(t *testing.T) {
 	token := i.token("exp", i.now.Add(time.Minute).Unix())
 	for _, seconds := range []int{0, 59, 61, 600} {
 		i.now = time.Unix(1_700_000_000+int64(seconds), 0)
-		_, err := who(a, token)
+		_, err := authenticate(a, token)
 		assert.Equal(t, seconds > 60, err != nil, "after %d seconds: %v", seconds, err)
 	}
 }
 
-func TestNewFaults(t *testing.T) {
+func TestNewReportsViolations(t *testing.T) {
 	_, err := oidc.New(oidc.Config{IssuerURL: "http://x", Algorithms: []string{"HS256"}, RequiredClaims: map[string]string{"": "x"}})
 	for _, part := range []string{"must be an https URL", "client id is empty", `"HS256"`, "without a name"} {
 		assert.ErrorContains(t, err, part)

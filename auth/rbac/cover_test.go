@@ -38,11 +38,11 @@ func TestRulesThatGrantNothingCoverNothing(t *testing.T) {
 		{Groups: []string{""}, Resources: []string{"pods"}},
 		{Verbs: []string{"get"}, Groups: []string{""}},
 	} {
-		missing, ok := beyond([]rule{own}, want)
+		missing, ok := uncovered([]rule{own}, want)
 		assert.True(t, ok)
 		assert.Equal(t, want, missing, own)
 	}
-	missing, ok := beyond(want, want)
+	missing, ok := uncovered(want, want)
 	assert.True(t, ok)
 	assert.Empty(t, missing)
 }

@@ -92,8 +92,8 @@ func can(t *testing.T, a auth.Authorizer, action auth.Attributes) bool {
 	return d == auth.Allow
 }
 
-// Access control, RBAC kinds 1, and the wildcards that the field knows.
-func TestRules(t *testing.T) {
+// TestRulesPermit checks rules, wildcards included.
+func TestRulesPermit(t *testing.T) {
 	on := func(verb, group, resource string) auth.Attributes {
 		res, sub := resource, ""
 		for i := range resource {

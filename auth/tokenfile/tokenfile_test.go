@@ -76,7 +76,7 @@ func TestAFileThatIsTooLongIsNotCut(t *testing.T) {
 	assert.ErrorContains(t, read("\n"), "more than 67108864 bytes")
 }
 
-func TestLoad(t *testing.T) {
+func TestLoadReadsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "users.csv")
 	_, err := tokenfile.Load(path)
 	assert.ErrorIs(t, err, os.ErrNotExist)

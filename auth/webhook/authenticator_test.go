@@ -165,7 +165,7 @@ func TestReviewVersions(t *testing.T) {
 func TestAuthenticatorCachesAnswers(t *testing.T) {
 	now := time.Unix(0, 0)
 	ctx := context.Background()
-	h := &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`, "no": `{}`}}
+	h := &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`, "no": `{}`, "why": `{"error":"stolen"}`}}
 	a := newAuthenticator(t, h, func(c *webhook.AuthenticatorConfig) { c.Now = func() time.Time { return now } })
 	ask := func(token string, audiences ...string) int32 {
 		before := h.calls.Load()
@@ -179,10 +179,12 @@ func TestAuthenticatorCachesAnswers(t *testing.T) {
 	assert.Equal(t, int32(0), ask("good"))
 	now = now.Add(1)
 	assert.Equal(t, int32(1), ask("good"), "the entry expires after two minutes")
-	assert.Equal(t, int32(1), ask("no"))
-	assert.Equal(t, int32(0), ask("no"))
-	now = now.Add(10 * time.Second)
-	assert.Equal(t, int32(1), ask("no"), "a rejection is cached briefly")
+	for _, rejected := range []string{"no", "why"} {
+		assert.Equal(t, int32(1), ask(rejected))
+		assert.Equal(t, int32(0), ask(rejected))
+		now = now.Add(10 * time.Second)
+		assert.Equal(t, int32(1), ask(rejected), "a rejection is cached for a short time")
+	}
 	assert.Equal(t, int32(1), ask("failing"))
 	assert.Equal(t, int32(1), ask("failing"), "a failed call is not cached")
 	h.status["failing"] = `{"authenticated":true,"user":{"username":"bob"}}`

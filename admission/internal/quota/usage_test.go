@@ -122,7 +122,7 @@ func TestLimitedResourcesNeedAQuota(t *testing.T) {
 		if tc.quota != "" {
 			all = append(all, newSnapshot(&ledger.naming, object(t, tc.quota)))
 		}
-		err := ledger.uncovered(&charge{resource: pods, object: object(t, tc.pod)}, all)
+		err := ledger.missingQuota(&charge{resource: pods, object: object(t, tc.pod)}, all)
 		if tc.refusal == "" {
 			assert.NoError(t, err, "%s %s", tc.pod, tc.quota)
 		} else {

@@ -169,10 +169,10 @@ func (g *graph) collect(o *object, k *known) []step {
 
 // owners classifies the owner references of an object.
 type owners struct {
-	keep       int                  // number of owners that keep the object
-	unresolved int                  // number of owners that may or may not exist
-	absent     []string             // uids of owners that do not exist
-	behind     []string             // uids of owners that are deleted after the object
+	keep       int         // number of owners that keep the object
+	unresolved int         // number of owners that may or may not exist
+	absent     []string    // uids of owners that do not exist
+	behind     []string    // uids of owners that are deleted after the object
 	misplaced  *meta.Owner // a reference to an owner in another namespace
 }
 

@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// simple is a configuration of levels that users enter by their groups, which
-// have the levels' names.
+// simple returns a configuration with the given levels. A user's group with the name of a level
+// selects it.
 func simple(levels ...flowcontrol.PriorityLevel) flowcontrol.Config {
 	config := flowcontrol.Config{Levels: levels}
 	all := []string{flowcontrol.All}
@@ -198,8 +198,8 @@ func TestFairQueues(t *testing.T) {
 	}
 }
 
-// TestFirstComeFirstServed within a queue.
-func TestFirstComeFirstServed(t *testing.T) {
+// TestQueueIsFirstInFirstOut checks the order within a queue.
+func TestQueueIsFirstInFirstOut(t *testing.T) {
 	inBubble(t, 1, simple(flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(1, 1, 50)}), func(c *crowd) {
 		s := c.hold("l", "a", 1)
 		var want []string
@@ -222,18 +222,17 @@ func TestIdleFlowsSaveNoTime(t *testing.T) {
 		}
 		s.Release()
 		time.Sleep(3750 * time.Millisecond)
-		assert.Len(c, c.seated(), 8)
+		assert.Len(c, c.seatedUsers(), 8)
 		for range 6 {
 			c.ask("l", "late", 1, 500*time.Millisecond)
 		}
 		c.all.Wait()
-		assert.Len(c, c.seated(), 20)
-		assert.LessOrEqual(c, c.served("late", 14), 4, "of six requests after the first eight: %v", c.seated())
+		assert.Len(c, c.seatedUsers(), 20)
+		assert.LessOrEqual(c, c.served("late", 14), 4, "of six requests after the first eight: %v", c.seatedUsers())
 	})
 }
 
-// TestShuffleSharding: of many flooding flows, none fills all queues of most of
-// the others.
+// TestShuffleSharding checks that a flooding flow does not fill all queues of other flows.
 func TestShuffleSharding(t *testing.T) {
 	level := flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(128, 6, 50)}
 	inBubble(t, 1, simple(level), func(c *crowd) {
@@ -376,8 +375,9 @@ func TestQueueBounds(t *testing.T) {
 	})
 }
 
-// TestCancelledWideRequest lets those behind it in.
-func TestCancelledWideRequest(t *testing.T) {
+// TestCancelledWideRequestUnblocksQueue cancels a request that the next request in the queue waits
+// for.
+func TestCancelledWideRequestUnblocksQueue(t *testing.T) {
 	inBubble(t, 40, simple(flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(1, 1, 50)}), func(c *crowd) {
 		var held []Seat
 		for range 38 {
@@ -398,8 +398,8 @@ func TestCancelledWideRequest(t *testing.T) {
 	})
 }
 
-// TestExempt requests never wait.
-func TestExempt(t *testing.T) {
+// TestExemptRequestsNeverWait makes exempt requests while all seats are in use.
+func TestExemptRequestsNeverWait(t *testing.T) {
 	inBubble(t, 1, simple(flowcontrol.PriorityLevel{Name: "free", Exempt: true}, flowcontrol.PriorityLevel{Name: "l", Shares: 1}), func(c *crowd) {
 		s := c.hold("l", "a", 1)
 		for range 100 {
@@ -516,10 +516,10 @@ func BenchmarkAcquire(b *testing.B) {
 	}
 }
 
-// TestMetricsOfGoneSchemas: names of schemas are those of objects, which anybody may make
-// who may configure flow control. Their series begin with the first request and go with
-// them, whoever still holds one.
-func TestMetricsOfGoneSchemas(t *testing.T) {
+// TestMetricsOfRemovedSchemas checks that the series of a schema begin with its first request and
+// are removed with the schema, even if a request still has it. Names of schemas are names of
+// objects, so that their number is not bounded over time.
+func TestMetricsOfRemovedSchemas(t *testing.T) {
 	level := flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(64, 4, 50)}
 	free := flowcontrol.PriorityLevel{Name: "free", Exempt: true}
 	inBubble(t, 10, simple(level, free), func(c *crowd) {
