@@ -73,7 +73,7 @@ func TestAFileThatIsTooLongIsNotCut(t *testing.T) {
 		return err
 	}
 	assert.NoError(t, read(""))
-	assert.ErrorContains(t, read("\n"), "more than 67108864 bytes")
+	assert.ErrorContains(t, read("\n"), "larger than 67108864 bytes")
 }
 
 func TestLoadReadsFile(t *testing.T) {

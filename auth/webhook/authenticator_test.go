@@ -102,7 +102,7 @@ func TestReviewStatusBecomesUser(t *testing.T) {
 		{"vault", []string{"vault"}, "carol", []string{"vault"}, ""},
 		{"vault", nil, "", nil, "token audiences"},
 		{"many", nil, "", nil, "more than"},
-		{"bad type", nil, "", nil, "no TokenReview"},
+		{"bad type", nil, "", nil, "the answer is not a TokenReview"},
 		{"unknown", nil, "", nil, "answered 500"},
 	} {
 		u, good, err := a.AuthenticateToken(ctx, c.token, c.audiences)

@@ -40,7 +40,7 @@ func waitForLocks(t *testing.T, o sqlstore.Options, n int) {
 		var waiting int
 		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'`, o.Schema).Scan(&waiting)
 		return err == nil && waiting >= n
-	}, 30*time.Second, time.Millisecond)
+	}, 5*time.Minute, time.Millisecond)
 }
 
 // TestAcceptWhileLossIsWritten: a store that finds a loss before Accept does not report it after

@@ -117,7 +117,9 @@ func TestIdleEnd(t *testing.T) {
 
 // serve runs a server on pipes. It returns a function that stops it, and its result.
 func serve(t *testing.T, l *pipes, o serving.Options) (stop func(), ended <-chan error) {
-	s, err := (&server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}).Build(t.Context())
+	b := &server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}
+	b.Register(builtin.Kinds()...)
+	s, err := b.Build(t.Context())
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	end := make(chan error, 1)

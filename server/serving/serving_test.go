@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -226,32 +227,46 @@ func (s *served) client(t *testing.T, version int) *http.Client {
 // TestClientsMoveOn checks that clients open new connections while a server drains, which a load balancer
 // routes elsewhere. A watch stays.
 func TestClientsMoveOn(t *testing.T) {
-	for version := 1; version <= 2; version++ {
-		t.Run(fmt.Sprint("HTTP/", version), func(t *testing.T) {
-			s := begin(t, serving.Options{Drain: 4 * time.Second})
-			client, watching := s.client(t, version), s.client(t, version)
-			watch, err := watching.Get(s.url + "/api/v1/namespaces?watch=true")
-			require.NoError(t, err)
-			defer watch.Body.Close()
-			require.Equal(t, version, watch.ProtoMajor)
-			reused := func() (again bool) {
-				trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { again = c.Reused }}
-				r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "GET", s.url+"/version", nil)
+	for protocol, version := range map[string]int{"http/1.1": 1, "h2": 2} {
+		t.Run(protocol, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ca, err := serving.NewAuthority("example")
 				require.NoError(t, err)
-				res, err := client.Do(r)
+				config, err := ca.TLS("server.example")
 				require.NoError(t, err)
-				_, err = io.Copy(io.Discard, res.Body)
-				require.NoError(t, errors.Join(err, res.Body.Close()))
-				return again
-			}
-			require.False(t, reused())
-			require.True(t, reused())
-			s.stop()
-			for reused() { // until the server ends, which is an error
-			}
-			_, err = io.Copy(io.Discard, watch.Body)
-			assert.NoError(t, err, "the watch ends in order")
-			assert.NoError(t, <-s.ended)
+				config.NextProtos = []string{protocol}
+				l := newPipes()
+				stop, ended := serve(t, l, serving.Options{TLS: config, Drain: 4 * time.Second})
+				newClient := func() *http.Client {
+					transport := &http.Transport{DialContext: l.dial, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: ca.Pool()}}
+					t.Cleanup(transport.CloseIdleConnections)
+					return &http.Client{Transport: transport}
+				}
+				client := newClient()
+				watch, err := newClient().Get("https://server.example/api/v1/namespaces?watch=true")
+				require.NoError(t, err)
+				defer watch.Body.Close()
+				require.Equal(t, version, watch.ProtoMajor)
+				reused := func() (again bool) {
+					trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { again = c.Reused }}
+					r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "GET", "https://server.example/version", nil)
+					require.NoError(t, err)
+					res, err := client.Do(r)
+					require.NoError(t, err)
+					_, err = io.Copy(io.Discard, res.Body)
+					require.NoError(t, errors.Join(err, res.Body.Close()))
+					return again
+				}
+				require.False(t, reused())
+				require.True(t, reused())
+				stop()
+				for reused() { // until the server ends, which is an error
+					time.Sleep(100 * time.Millisecond)
+				}
+				_, err = io.Copy(io.Discard, watch.Body)
+				assert.NoError(t, err, "the watch ends in order")
+				assert.NoError(t, <-ended)
+			})
 		})
 	}
 }

@@ -239,7 +239,7 @@ func TestClientCertificateCanBeReplaced(t *testing.T) {
 		return filepath.Join(own, "cert.pem"), filepath.Join(own, "key.pem")
 	}
 	cert, key := of("server", time.Hour)
-	const valid = 5 * time.Second
+	const valid = 20 * time.Second
 	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
 	of("second", time.Hour)
 	of("first", valid)

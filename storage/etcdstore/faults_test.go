@@ -151,7 +151,7 @@ func TestReadsWithIsolatedMember(t *testing.T) {
 		_, err := s.Revision(t.Context()) // waits until the other members have a leader
 		require.NoError(t, err)
 		for range 12 {
-			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // the store gives up after 20
 			_, err := s.Get(ctx, "a", 0)
 			cancel()
 			require.NoError(t, err)
@@ -209,7 +209,7 @@ func TestCommitsWithUnresponsiveMember(t *testing.T) {
 		_, err := s.Revision(t.Context()) // waits until the other members have a leader
 		require.NoError(t, err)
 		for range 5 {
-			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // the store gives up after 20
 			at, err := s.Commit(ctx, storage.Write{Key: "a", Value: []byte("2"), Expect: newest})
 			cancel()
 			require.NoError(t, err)

@@ -21,7 +21,7 @@ import (
 )
 
 // Timeout bounds each wait of a test. It only ends tests that have already failed.
-const Timeout = time.Minute
+const Timeout = 5 * time.Minute
 
 // Client sends requests to a server, over HTTP or in process, and fails the test if a request
 // cannot be sent. Methods that return a Response read the body to its end.

@@ -96,12 +96,16 @@ func TestAttacks(t *testing.T) {
 	for i := range 500 {
 		near.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("c", i), "k", strings.Repeat("x", 500)))
 	}
+	requests := 40 // of each user
+	if testing.Short() {
+		requests = 12
+	}
 	for _, a := range attacks {
-		t.Run(a.name, func(t *testing.T) { withstand(t, store.Fork(), a) })
+		t.Run(a.name, func(t *testing.T) { withstand(t, store.Fork(), a, requests) })
 	}
 }
 
-func withstand(t *testing.T, store storage.Backend, a attack) {
+func withstand(t *testing.T, store storage.Backend, a attack, requests int) {
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Storage = store })
 	web := httptest.NewUnstartedServer(s)
 	web.EnableHTTP2 = true
@@ -111,7 +115,7 @@ func withstand(t *testing.T, store storage.Backend, a attack) {
 	for _, c := range []struct{ user, group string }{
 		{"root", auth.Masters}, {names.Kubernetes.Wire(wellknown.UserControllerManager), ""}, {"node", "system:nodes"}, {"bystander", ""},
 	} {
-		p50, longest, refused := measure(t, apitest.Target(web.URL), c.user, c.group)
+		p50, longest, refused := measure(t, apitest.Target(web.URL), requests, c.user, c.group)
 		assert.Zero(t, refused, "%s was turned away", c.user)
 		t.Logf("%-24s %-32s p50 %8s  longest %8s", a.name, c.user, p50.Round(10*time.Microsecond), longest.Round(10*time.Microsecond))
 	}
@@ -178,16 +182,12 @@ func unhindered(t *testing.T, metrics string) {
 }
 
 // measure sends requests one after the other: reads, short lists and writes.
-func measure(t *testing.T, on apitest.Target, user, group string) (p50, longest time.Duration, refused int) {
+func measure(t *testing.T, on apitest.Target, requests int, user, group string) (p50, longest time.Duration, refused int) {
 	client := on.HTTPClient()
 	defer client.CloseIdleConnections()
 	far := apitest.NewClient(t, string(on), client)
 	var took []time.Duration
 	large := apitest.NewConfigMap("", "k", strings.Repeat("x", 100_000))
-	requests := 40
-	if testing.Short() {
-		requests = 12
-	}
 	for i := range requests {
 		want := 200
 		var got apitest.Response

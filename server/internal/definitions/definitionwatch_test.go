@@ -25,7 +25,7 @@ func TestWatchesSeeDeletionOfAllObjectsOfDefinition(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		const objects = 120
-		s := servertest.New(t, apitest.WithStorage(store))
+		s := servertest.New(t, apitest.WithStorage(store), apitest.Patient)
 		a := apitest.InProcess(t, s)
 		for range 3 { // the definition is recreated each time
 			a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))

@@ -141,7 +141,7 @@ func TestHostileResponses(t *testing.T) {
 			t.Parallel()
 			h := newHarbor(t, func(b *server.Builder) {
 				if name == "hangs" {
-					b.Limits.RequestTime = 3 * time.Second
+					b.Limits.RequestTime = 10 * time.Second
 				}
 			})
 			h.listenBy(serveDiscoveryAnd(c.back), name != "switch" && name != "no code")

@@ -93,7 +93,8 @@ func TestStalledUploadEnds(t *testing.T) {
 
 // TestStalledBodyOfRefusedRequestEnds: net/http reads the unread body of a refused request, but not forever.
 func TestStalledBodyOfRefusedRequestEnds(t *testing.T) {
-	c := newCluster(t, func(b *server.Builder) { b.Limits.RequestTime = time.Second })
+	t.Parallel()
+	c := newCluster(t, func(b *server.Builder) { b.Limits.RequestTime = 10 * time.Second })
 	_, in := c.dial("POST " + apitest.PodsPath + "/one/log HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789")
 	code, _ := answered(t, in)
 	assert.Equal(t, 405, code)

@@ -144,9 +144,9 @@ func (p *player) end(t *testing.T) {
 	p.call(t, step{Do: "DELETE /api/v1/namespaces/" + p.ns})
 }
 
-// await repeats a step until its answer is as asked for, five seconds at most.
+// await repeats a step until its answer is as asked for, a minute at most.
 func (p *player) await(t *testing.T, st step) map[string]any {
-	end := time.Now().Add(5 * time.Second)
+	end := time.Now().Add(time.Minute)
 	for {
 		got := p.call(t, st)
 		ok := true

@@ -140,7 +140,7 @@ func TestConcurrentServersAllocateDistinctAddresses(t *testing.T) {
 	const clients, addresses, ports, each = 64, 253, 60, 32
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	servers := several(t, 3, store, func(b *server.Builder) {
+	servers := several(t, 3, store, apitest.Patient, func(b *server.Builder) {
 		b.Kind("", "Service").Allocator = core.ServiceNetwork{
 			Addresses: netip.MustParsePrefix("10.0.0.0/24"), FirstPort: 30000, LastPort: 30000 + ports - 1,
 		}.Pool()

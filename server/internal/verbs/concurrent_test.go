@@ -23,7 +23,7 @@ import (
 func TestNoLostUpdate(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
-		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), apitest.Patient))
 		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("n", "v", "0"))
 		const writers, each = 6, 20
 		var all sync.WaitGroup
@@ -63,7 +63,7 @@ func TestNoLostUpdate(t *testing.T) {
 func TestGeneratedNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
-		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), apitest.Patient))
 		var all sync.WaitGroup
 		var names sync.Map
 		for range 8 {
@@ -86,7 +86,7 @@ func TestGeneratedNamesAreUnique(t *testing.T) {
 func TestRecreateConcurrently(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
-		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), apitest.Patient))
 		w := a.Watch(apitest.ConfigMapsPath + "?watch=1")
 		var all sync.WaitGroup
 		var created, deleted atomic.Int64
@@ -136,7 +136,7 @@ func TestRecreateConcurrently(t *testing.T) {
 func TestFinalizersRemovedConcurrently(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
-		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), apitest.Patient))
 		for round := range 5 {
 			cm := apitest.NewConfigMap("f")
 			var list []any

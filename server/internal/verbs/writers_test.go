@@ -74,7 +74,7 @@ func TestWritersWithoutVersionGetNoConflict(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
-				a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+				a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), apitest.Patient))
 				a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x", "keep", "me"))
 				a.Must(201, "POST", deployments, newDeployment("d"))
 				var all sync.WaitGroup
@@ -113,7 +113,7 @@ func TestManyAppliers(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		const appliers = 200
-		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), apitest.Patient))
 		var all sync.WaitGroup
 		var created atomic.Int32
 		for w := range appliers {
@@ -141,7 +141,7 @@ func TestWritersInProcess(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		const writers, each = 8, 20
-		s := servertest.New(t, apitest.WithStorage(store))
+		s := servertest.New(t, apitest.WithStorage(store), apitest.Patient)
 		a := apitest.InProcess(t, s)
 		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("n", "v", "0"))
 		var all sync.WaitGroup
@@ -365,7 +365,7 @@ func TestQueuedWritesShareACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers = 40
 		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
-		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), apitest.Patient))
 		from := a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x")).ResourceVersion()
 		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
 			if c.Op == faultinject.OpCommit {

@@ -65,14 +65,14 @@ func StartCluster(t testing.TB, flags ...string) *Cluster {
 // add creates a member and returns its peer URL. The caller must append the flag --initial-cluster and
 // start the member.
 func (c *Cluster) add() (peer string) {
-	i, listen := len(c.Members), freeAddress(c.t)
+	i, listen := len(c.Members), reserve(c.t)
 	name := fmt.Sprintf("m%d.cluster.test:2380", i)
 	c.mu.Lock()
 	c.hosts[name] = host{i, listen}
 	c.away = append(c.away, false)
 	c.mu.Unlock()
 	peer = "http://" + name
-	m := newMember(c.t, fmt.Sprint("m", i), freeAddress(c.t), c.flags...)
+	m := newMember(c.t, fmt.Sprint("m", i), reserve(c.t), c.flags...)
 	m.args = append(m.args, "--listen-peer-urls", "http://"+listen, "--initial-advertise-peer-urls", peer)
 	m.env = []string{"HTTP_PROXY=" + c.proxy(i), "NO_PROXY="}
 	g := newGate()

@@ -26,10 +26,10 @@ func client(t testing.TB, endpoint string) *clientv3.Client {
 
 // tryPut puts a key until it succeeds or 20 seconds have passed.
 func tryPut(t testing.TB, c *clientv3.Client) error {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
-		attempt, done := context.WithTimeout(ctx, time.Second)
+		attempt, done := context.WithTimeout(ctx, 5*time.Second)
 		_, err := c.Put(attempt, "k", "v")
 		done()
 		if err == nil || ctx.Err() != nil {

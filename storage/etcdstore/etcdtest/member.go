@@ -2,10 +2,7 @@ package etcdtest
 
 import (
 	"bytes"
-	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -40,8 +37,8 @@ type Member struct {
 // its disk, which is safe as long as only processes die.
 func Start(t testing.TB, flags ...string) *Member {
 	t.Helper()
-	m := newMember(t, "single", freeAddress(t), flags...)
-	m.setPeers("http://"+freeAddress(t), "", "")
+	m := newMember(t, "single", reserve(t), flags...)
+	m.setPeers("http://"+reserve(t), "", "")
 	m.start()
 	m.Ready()
 	return m
@@ -52,9 +49,9 @@ func newMember(t testing.TB, name, client string, flags ...string) *Member {
 	if slices.Contains(flags, "--cert-file") {
 		scheme = "https"
 	}
-	m := &Member{Endpoint: client, t: t, name: name, health: "http://" + freeAddress(t), dir: filepath.Join(t.TempDir(), name)}
+	m := &Member{Endpoint: client, t: t, name: name, health: "http://" + reserve(t), dir: filepath.Join(t.TempDir(), name)}
 	m.args = append([]string{
-		"--name", name, "--data-dir", m.dir, "--log-level", "error", "--unsafe-no-fsync",
+		"--name", name, "--data-dir", m.dir, "--log-level", "error", "--unsafe-no-fsync", "--socket-reuse-port",
 		"--listen-client-urls", scheme + "://" + client, "--advertise-client-urls", scheme + "://" + client,
 		"--listen-metrics-urls", m.health,
 	}, flags...)
@@ -121,7 +118,7 @@ func (m *Member) Resume() { require.NoError(m.t, m.cmd.Process.Signal(syscall.SI
 func (m *Member) Ready() {
 	m.t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		body, err := get(client, m.health+"/health")
 		if bytes.Contains(body, []byte(`"true"`)) {
@@ -143,20 +140,6 @@ func get(client *http.Client, url string) ([]byte, error) {
 	}
 	defer resp.Body.Close()
 	return io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-}
-
-// freeAddress returns a loopback address with a free port. The port is outside the range that the
-// system uses for outgoing connections, so that it stays free while a member is down.
-func freeAddress(t testing.TB) string {
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 12000+rand.IntN(20000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	require.FailNow(t, "found no free port")
-	return ""
 }
 
 // tail is a writer that keeps the end of the data written to it.

@@ -105,7 +105,7 @@ func (c *Cluster) change(do func(context.Context, *clientv3.Client) error) {
 	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
 	require.NoError(c.t, err)
 	defer func() { require.NoError(c.t, client.Close()) }()
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		attempt, done := context.WithTimeout(ctx, 5*time.Second)

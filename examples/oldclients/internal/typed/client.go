@@ -149,7 +149,7 @@ func (w watch) next(t *testing.T) (kind string, o object) {
 	events := w.MethodByName("ResultChan").Call(nil)[0]
 	chosen, event, ok := reflect.Select([]reflect.SelectCase{
 		{Dir: reflect.SelectRecv, Chan: events},
-		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(time.After(30 * time.Second))},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(time.After(5 * time.Minute))},
 	})
 	require.Zero(t, chosen, "no event")
 	require.True(t, ok, "the watch ended")
