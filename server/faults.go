@@ -40,11 +40,12 @@ func (b *Builder) faults() (faults []error) {
 	}
 	for i, prepare := range b.OnStart {
 		if prepare == nil {
-			faults = append(faults, fmt.Errorf("%s[%d] is nil", "Prepare", i))
+			faults = append(faults, fmt.Errorf("%s[%d] is nil", "OnStart", i))
 		}
 	}
 	faults = append(faults, negativeFields("Limits", b.Limits)...)
-	if _, err := b.release(); err != nil {
+	var err error
+	if b.release, err = b.parseRelease(); err != nil {
 		faults = append(faults, err)
 	}
 	if b.Serving.LivezGrace < 0 {

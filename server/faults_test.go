@@ -90,7 +90,7 @@ func TestBuilderErrors(t *testing.T) {
 		{"an authorizer that is nil", func(b *server.Builder) { b.Authorizer = auth.AuthorizerFunc(nil) }, "Authorizer is a nil auth.AuthorizerFunc: set it, or leave the field empty"},
 		{"storage that is nil", func(b *server.Builder) { b.Storage = (*memstore.Store)(nil) }, "Storage is a nil *memstore.Store: set it, or leave the field empty"},
 		{"an authenticator", func(b *server.Builder) { b.Authenticators = []auth.Authenticator{auth.AnonymousAccess, nil} }, "Authenticators[1] is nil"},
-		{"prepare", func(b *server.Builder) { b.OnStart = append(b.OnStart, nil) }, "Prepare[0] is nil"},
+		{"prepare", func(b *server.Builder) { b.OnStart = append(b.OnStart, nil) }, "OnStart[0] is nil"},
 		{"a kind", func(b *server.Builder) { b.Register(nil) }, "Register: kind 2 is nil"},
 
 		{"a limit", func(b *server.Builder) { b.Limits.Watches = -1 }, "Limits.Watches: -1 is negative; zero is the default"},
