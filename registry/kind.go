@@ -84,7 +84,9 @@ func (k *Kind) VersionFor(t reflect.Type) *KindVersion {
 	return nil
 }
 
-// Scope is the scope of a kind's objects.
+// Scope is the scope of a kind's objects. Namespaced objects belong to a namespace. The namespace must
+// exist if the server has the admission plugin NamespaceLifecycle and the kind Namespace (builtin.Kinds);
+// otherwise every name is accepted.
 type Scope int
 
 // The scopes.
@@ -166,7 +168,7 @@ type Behavior struct {
 	Changed func(w *Change[meta.Object]) bool
 
 	// GracePeriod returns the grace period of a deletion, in seconds. asked is the period that the client
-	// requested, or nil. If Grace is nil, objects have no grace period.
+	// requested, or nil. If GracePeriod is nil, objects have no grace period.
 	GracePeriod func(obj *meta.Object, asked *int64) int64
 
 	// BeginDelete modifies an object whose deletion begins but which stays for now, for example
@@ -195,12 +197,12 @@ type Behavior struct {
 // together with the object, so that servers which share a store never allocate a value twice. If
 // another write reserves the value first, the server allocates again.
 type Allocator struct {
-	// Held returns the values that an object holds.
+	// Values returns the values that an object holds.
 	Values func(obj *meta.Object) []string
 
 	// Allocate sets missing values in a.Object and returns violations for values that the object
-	// cannot have. It runs after Prepare, but not for subresources. An error means that the pool is
-	// exhausted.
+	// cannot have. It runs after Prepare, but not for subresources. An error means that no value
+	// is free.
 	Allocate func(a *Allocation) ([]meta.StatusCause, error)
 
 	// Source is the resource, by spec names, whose objects extend the range of values. It is empty
@@ -213,21 +215,21 @@ type Allocator struct {
 	Initial func(p names.Profile) []*meta.Object
 }
 
-// Allocation is a request to a Pool to allocate the values of an object.
+// Allocation is a request to an Allocator to allocate the values of an object.
 type Allocation struct {
 	Object, Old *meta.Object // Old is the stored object, nil on create
 
 	// Free reports whether no object except Old holds a value.
 	Free func(value string) bool
 
-	// Sources are the objects of the pool's Source as this server sees them; nil if Source is not
+	// Sources are the objects of Allocator.Source as this server sees them; nil if Source is not
 	// served. They are shared and must not be modified.
 	Sources []*meta.Object
 }
 
 // SelectableField is a field that field selectors can use, in addition to metadata.name and
 // metadata.namespace. Path leads to a scalar. If the scalar is missing or empty, the value is read
-// at Else, and if that is missing, too, the value is Absent.
+// at Fallback, and if that is missing, too, the value is Absent.
 type SelectableField struct {
 	Name     string
 	Path     []string // nil: Name split at dots

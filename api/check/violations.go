@@ -20,7 +20,7 @@ const (
 )
 
 // Violations is a list of causes for the fields of an object that are invalid. Methods append to
-// it, up to 100 causes; further causes are dropped. The zero value is an empty list. Faults is
+// it, up to 100 causes; further causes are dropped. The zero value is an empty list. Violations is
 // not safe for concurrent use.
 type Violations []meta.StatusCause
 

@@ -16,10 +16,10 @@ import (
 )
 
 // Go returns the schema of a Go struct. The json tags give field names and optionality, the
-// schema tags the validation rules, the protobuf tags the field numbers, and the patchStrategy
-// and patchMergeKey tags the merge rules. Field names in tags are spec names; p translates them
-// to wire names. Schemas are built once per type and profile and are shared: the caller must
-// not change them.
+// schema tags the validation rules, the protobuf tags the field numbers, the patchStrategy and
+// patchMergeKey tags the merge rules, and the doc tags the documentation. Field names in tags
+// are spec names; p translates them to wire names. Schemas are built once per type and profile
+// and are shared: the caller must not change them.
 //
 // A schema tag is a comma-separated list of words and key=value pairs. Lists in a value are
 // separated by |. A backslash before a comma or | makes that character part of the value;

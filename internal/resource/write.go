@@ -11,7 +11,7 @@ import (
 )
 
 // Normalize normalizes a decoded object to the version, see schema.Schema.Normalize. Normalize drops
-// empty lists; where an empty metadata.managedFields clears the field managers, Conform therefore
+// empty lists; where an empty metadata.managedFields clears the field managers, Normalize therefore
 // replaces it by a list with a single empty entry, which has the same meaning.
 func (v *Version) Normalize(obj *meta.Object) (unknown []string, faults []meta.StatusCause) {
 	const owners = "managedFields"

@@ -147,8 +147,8 @@ func (r *Remote) Post(ctx context.Context, body []byte) ([]byte, error) {
 	return answer, err
 }
 
-// End closes idle connections and, when the running calls have ended, theirs.
-func (r *Remote) End() {
+// Close closes idle connections and, when the running calls have ended, theirs.
+func (r *Remote) Close() {
 	r.ended.Store(true)
 	r.caller.Close()
 }

@@ -46,7 +46,7 @@ func New(p names.Profile, kinds ...*registry.Kind) (*Converter, error) {
 			continue
 		}
 		for _, v := range t.Versions {
-			if v.Dummy != "" {
+			if v.DiscoveryKind != "" {
 				continue
 			}
 			c.versions[v.GVK()], c.lists[v.ListGVK()] = v, v
@@ -140,7 +140,7 @@ func (c *conversion) target(from *resource.Version) (*resource.Version, error) {
 	if c.apiVersion == "" {
 		return preferred(from.Type), nil
 	}
-	if to := from.Type.ByAPIVersion(c.apiVersion); to != nil && to.Dummy == "" {
+	if to := from.Type.ByAPIVersion(c.apiVersion); to != nil && to.DiscoveryKind == "" {
 		return to, nil
 	}
 	return nil, fmt.Errorf("%w: %s of %s has no version %s", ErrVersion, from.Kind, from.GVK().APIVersion(), c.apiVersion)

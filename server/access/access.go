@@ -3,7 +3,7 @@
 //
 //	b := &server.Builder{Names: names.Kubernetes}
 //	b.Register(builtin.Kinds()...)
-//	err := access.Setup(b, access.Config{Methods: []auth.Authenticator{tokens}})
+//	err := access.Setup(b, access.Config{Authenticators: []auth.Authenticator{tokens}})
 //
 // It adds to a server:
 //

@@ -144,7 +144,7 @@ func verbs(want, verb string) bool {
 type target struct{ requestinfo.Info }
 
 func targetOf(r *http.Request) target {
-	t := target{requestinfo.Of(r)}
+	t := target{requestinfo.Parse(r)}
 	switch {
 	case t.Verb == "patch" && strings.Contains(r.Header.Get("Content-Type"), "apply-patch"):
 		t.Verb = "apply"

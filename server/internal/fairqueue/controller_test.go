@@ -340,7 +340,7 @@ func TestQueueBounds(t *testing.T) {
 		begun := time.Now()
 		c.all.Wait()
 		assert.Equal(c, 15*time.Second, time.Since(begun))
-		assert.Equal(c, []error{QueueFull, QueueFull, TimeOut, TimeOut, TimeOut}, c.turnedAway())
+		assert.Equal(c, []error{QueueFull, QueueFull, Timeout, Timeout, Timeout}, c.turnedAway())
 
 		ctx, cancel := context.WithCancel(c.Context())
 		f := c.flow("l", "gone")
@@ -355,7 +355,7 @@ func TestQueueBounds(t *testing.T) {
 		short, stop := context.WithTimeout(c.Context(), time.Second)
 		defer stop()
 		_, err := c.c.Acquire(short, f, 1)
-		assert.Equal(c, TimeOut, err)
+		assert.Equal(c, Timeout, err)
 		s.Release()
 		s.Release() // has no effect
 		c.all.Wait()

@@ -87,7 +87,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Of several values the one that is checked is the one that is used.
+// TestParseFirst checks that the first of several values of a header is checked and used.
 func TestParseFirst(t *testing.T) {
 	q, err := impersonate.Parse(header("Impersonate-User", "zoe", "Impersonate-User", "admin", "Impersonate-Uid", "1", "Impersonate-Uid", "2"), names.Orch)
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ type backend struct {
 
 	took         *prometheus.HistogramVec
 	count, fault *prometheus.CounterVec
-	kept         metrics.Kept[key, *counts]
+	kept         metrics.HandleCache[key, *counts]
 	labeled      map[meta.GroupResource]bool // resources that have series; used only by makeCounts and forget, which kept serializes
 }
 

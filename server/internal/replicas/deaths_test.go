@@ -262,9 +262,9 @@ func TestServersDieAtTheirStart(t *testing.T) {
 	}
 }
 
-// TestWritesCrossedByTheirDefinition: what one server is about to store while another one
-// changes its definition is stored as that says, or not at all, by one commit: nothing is left
-// for a server that dies then.
+// TestWritesCrossedByTheirDefinition: if one server stores an object while another server changes
+// its definition, the object is stored by the new definition or not at all, in a single commit, so
+// that a server which dies leaves nothing to clean up.
 func TestWritesCrossedByTheirDefinition(t *testing.T) {
 	t.Parallel()
 	const stored = "widgets.example.com/default/w"

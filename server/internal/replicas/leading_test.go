@@ -112,7 +112,7 @@ const (
 	leaseKey   = "leases.coordination.k8s.io/kube-system/" + testLease
 )
 
-// leads returns what the metric of a server says of a Lease.
+// leads returns the value of a server's leader election metric for a Lease.
 func (f *fleet) leads(server int, lease string) float64 {
 	f.t.Helper()
 	families, err := f.metrics[server].Gather()
@@ -189,8 +189,8 @@ func TestOneServerLeads(t *testing.T) {
 	})
 }
 
-// TestLeadersHandOver in order: nobody waits for a Lease to run out, and who is next begins
-// with everything that is there.
+// TestLeadersHandOver: a leader that stops releases its Lease, so that the next leader begins at once,
+// with all existing objects.
 func TestLeadersHandOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -361,8 +361,8 @@ func TestInvalidLeaseDoesNotBlockElection(t *testing.T) {
 	}
 }
 
-// TestLeasesAreOfOperators, too: who takes a Lease away, or deletes it, ends leading; who
-// labels it does not.
+// TestLeasesAreOfOperators: a leader stops if a user takes over or deletes its Lease, but not if a
+// user adds a label to it.
 func TestLeasesAreOfOperators(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -460,7 +460,8 @@ func TestOneUserOfAStoreLeads(t *testing.T) {
 	}
 }
 
-// TestLeaderOfAFullStore goes on: it is the one who deletes, and nobody else can begin.
+// TestLeaderOfAFullStore: while the store is full, the leader continues to delete, and no other server
+// can be elected.
 func TestLeaderOfAFullStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -51,8 +51,8 @@ func gone(c faultinject.Call) faultinject.Fault {
 	return faultinject.Fault{Err: errors.New("no way to the store")}
 }
 
-// TestFullStoreWithoutLeader: where nobody can be elected for want of room, every server
-// deletes what may go, and nothing more is done without a leader.
+// TestFullStoreWithoutLeader: if no leader can be elected because the store is full, the cleanup
+// controllers run on every server and can only delete.
 func TestFullStoreWithoutLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestFullStoreWithoutLeader(t *testing.T) {
 	})
 }
 
-// TestFullStoreIsSwept: reservations that are nobody's go also where others lack, for which there is
-// no room. Those are made up for when there is, and until then nobody is told again and again.
+// TestFullStoreIsSwept: orphaned reservations are deleted from a full store even if other reservations
+// are missing. The missing ones are created when there is space, and are logged only once until then.
 func TestFullStoreIsSwept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestLeaderOfAFullStoreLearns(t *testing.T) {
 	})
 }
 
-// TestReleaseAfterALostAnswer: nobody waits for a lease to run out whose holder ends in
-// order, though it does not know that it renewed it, or got it.
+// TestReleaseAfterALostAnswer: a server that shuts down releases its Lease even if the response to its
+// last acquisition or renewal was lost.
 func TestReleaseAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
 	})
 }
 
-// TestFailureOfTheControllers is told by who is asked whether they run.
+// TestFailureOfTheControllers: if the controllers cannot start, Run and Settle return the error.
 func TestFailureOfTheControllers(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()

@@ -121,8 +121,8 @@ func TestReservationsFollowTheirObjects(t *testing.T) {
 	require.Empty(t, reserved(t, store))
 }
 
-// TestReservationsOfOlderStores: what objects hold is reserved when a server starts,
-// and a reservation whose holder is gone, or that cannot be read, is in nobody's way.
+// TestReservationsOfOlderStores: a server reserves the values of all stored objects when it starts. A
+// reservation that is unreadable, or whose object was deleted, does not block its value.
 func TestReservationsOfOlderStores(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})

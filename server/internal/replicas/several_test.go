@@ -17,8 +17,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestServersSeeEachOthersWrites: what one server acknowledged another one shows in every
-// read but those that take any version, however late it hears of it.
+// TestServersSeeEachOthersWrites: every read on one server, except reads at any version, shows the
+// writes that another server acknowledged, even if the watch of the reading server lags.
 func TestServersSeeEachOthersWrites(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t)
@@ -65,8 +65,8 @@ func TestServersSeeEachOthersWrites(t *testing.T) {
 	w.B.Must(409, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a", "k", "7"))
 }
 
-// TestServersWatchEachOthersWrites: a watch begins with, or after, what other servers
-// acknowledged before, goes on at another server, and tells everything once.
+// TestServersWatchEachOthersWrites: a watch begins with or after the writes that other servers
+// acknowledged before, continues on another server, and reports each change once.
 func TestServersWatchEachOthersWrites(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t)
@@ -141,8 +141,8 @@ func without(list []string, name string) (rest []string) {
 	return rest
 }
 
-// TestServersObeyNewRights: a right that one server gave or took away holds on another with
-// the next request that is acknowledged there, also that of acting as somebody else.
+// TestServersObeyNewRights: a permission that one server granted or revoked, including impersonation,
+// applies to the next request on every server.
 func TestServersObeyNewRights(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t, servertest.RBAC, func(b *server.Builder) {

@@ -72,8 +72,8 @@ func TestCreateDuringNamespaceDeletionIsRefused(t *testing.T) {
 	})
 }
 
-// TestNamespacesThatManyServersFill: while servers fill a namespace another one deletes it;
-// nothing is left, and whoever was told that his object is there saw it go.
+// TestNamespacesThatManyServersFill: one server deletes a namespace while others create objects in it.
+// No object remains, and watches report the deletion of each object whose creation was acknowledged.
 func TestNamespacesThatManyServersFill(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {

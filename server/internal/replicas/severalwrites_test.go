@@ -61,8 +61,8 @@ func TestServersPatchOneObject(t *testing.T) {
 	assert.Len(t, apis[1].Must(200, "GET", apitest.ConfigMapsPath+"/c", nil).Body["data"], clients*each)
 }
 
-// TestServersApplyToOneObject: managers that apply at different servers each have what they
-// applied; of those that force one field, one owns it, and it says what that one applied.
+// TestServersApplyToOneObject: managers that apply through different servers each own their fields. If
+// several managers force the same field, one of them owns it, and the field has its value.
 func TestServersApplyToOneObject(t *testing.T) {
 	t.Parallel()
 	const managers = 12
@@ -188,8 +188,8 @@ func TestServersGenerateNames(t *testing.T) {
 	assert.Len(t, made, objects)
 }
 
-// TestServersKeepValuesUnique: of those who want a unique value at different servers at the same
-// time one gets it, in specs and in statuses, and who has it gives it back.
+// TestServersKeepValuesUnique: if clients request the same unique value through different servers at the
+// same time, in specs or statuses, one gets it, and a deletion releases it.
 func TestServersKeepValuesUnique(t *testing.T) {
 	t.Parallel()
 	const wanted, rivals = 8, 9

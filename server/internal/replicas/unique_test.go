@@ -32,7 +32,7 @@ func withSites(store storage.Backend) func(*server.Builder) {
 	}
 }
 
-// duplicate asserts that an answer tells of one value that another object holds.
+// duplicate asserts that a response reports a single value that another object holds.
 func duplicate(t *testing.T, got *meta.Object, field, value string) {
 	t.Helper()
 	assert.Equal(t, "Invalid", got.String("reason"))
@@ -103,8 +103,8 @@ func TestUnique(t *testing.T) {
 	})
 }
 
-// TestUniqueRace: of writers at the same time, on servers that know little of each
-// other, exactly one gets a value, and who wants what is free gets it.
+// TestUniqueRace: of concurrent writers on servers whose watches lag, exactly one gets a value, and a
+// writer that requests a free value gets it.
 func TestUniqueRace(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
@@ -185,8 +185,8 @@ func TestUniqueWithAPool(t *testing.T) {
 	require.Empty(t, reserved(t, store))
 }
 
-// TestUniqueThroughVersions: a value is one object's alone in whatever version it is
-// written, and is told of by the hub's path.
+// TestUniqueThroughVersions: a value is unique regardless of the version in which it is written, and a
+// violation has the path of the field in the hub version.
 func TestUniqueThroughVersions(t *testing.T) {
 	t.Parallel()
 	type old struct {
@@ -222,9 +222,8 @@ func TestUniqueThroughVersions(t *testing.T) {
 	}
 }
 
-// TestUniqueAmongOldObjects: what objects held before a field became unique is theirs;
-// of two that share a value the log tells, and neither is in the way of its other
-// fields.
+// TestUniqueAmongOldObjects: objects keep the values that they had before the field became unique. The
+// server logs objects that share a value, and their other fields can still be changed.
 func TestUniqueAmongOldObjects(t *testing.T) {
 	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
@@ -306,8 +305,8 @@ func TestUniqueOfNamesWithSpaces(t *testing.T) {
 	}
 }
 
-// TestReservationsOfOtherReleases: what objects hold stays theirs while a release is over the
-// store, too, whose kind has nothing unique, and goes when they are gone, whichever deletes them.
+// TestReservationsOfOtherReleases: reservations stay while a release whose kind has no unique fields
+// serves the store, and are released when the objects are deleted, by either release.
 func TestReservationsOfOtherReleases(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})

@@ -90,7 +90,7 @@ func gauges() *registry.Kind {
 	}})
 }
 
-// nextGauges is a release whose v1 can say the mode.
+// nextGauges is a release whose v1 has a field for the mode.
 func nextGauges() *registry.Kind {
 	return registry.Of(registry.Definition[Gauge]{Group: "example.com", Version: "v2", Storage: "v1", Versions: []registry.VersionOf[Gauge]{
 		registry.Spoke[Gauge, Gauge]{
@@ -103,8 +103,8 @@ func nextGauges() *registry.Kind {
 
 const gauge = `{"apiVersion":"example.com/v2","kind":"Gauge","metadata":{"name":"g"},"spec":{"size":1,"mode":"x"}}`
 
-// TestConversionsChange: an upgrade that teaches an older version a field reads what
-// was stored before it as it was.
+// TestConversionsChange: a release that adds a field to an older version reads objects that were stored
+// before without a change.
 func TestConversionsChange(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
@@ -174,7 +174,7 @@ func TestClientsCannotWriteTheStoredHubForm(t *testing.T) {
 	}
 }
 
-// TestUnreadableHubForm: a form that cannot be read is as if it were not there.
+// TestUnreadableHubForm: an unreadable hub copy is ignored.
 func TestUnreadableHubForm(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{`{`, `[]`, `{"hub":5}`, `{"hub":{"apiVersion":"example.com/v9"}}`} {
@@ -190,8 +190,8 @@ func TestUnreadableHubForm(t *testing.T) {
 	}
 }
 
-// TestStorageVersionCannotSay: an object that the storage version cannot say is stored
-// as it is: it can be written and deleted, and so can its namespace.
+// TestStorageVersionCannotSay: an object that the storage version cannot represent is stored in the hub
+// version. It can be written and deleted, and so can its namespace.
 func TestStorageVersionCannotSay(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
@@ -241,8 +241,7 @@ func TestUnrepresentableWriteFailsAlone(t *testing.T) {
 	all.Wait()
 }
 
-// TestDeletionIsAnswered: a deletion that is done is told, also in a version that
-// cannot show the object.
+// TestDeletionIsAnswered: a deletion succeeds in a version that cannot represent the object.
 func TestDeletionIsAnswered(t *testing.T) {
 	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2")
@@ -316,8 +315,8 @@ func TestFieldOwnersInUnrepresentableVersionsAreKept(t *testing.T) {
 	}
 }
 
-// TestConversionPanics: a panic of a conversion is the log's to tell, with where it
-// was, and nothing of it is the caller's to know.
+// TestConversionPanics: the log has the value and the stack of a panic in a conversion; the response has
+// neither.
 func TestConversionPanics(t *testing.T) {
 	t.Parallel()
 	log := &apitest.ErrorLog{}

@@ -17,8 +17,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestFormerScales: versions that have a Scale of their own answer and take that, and
-// discovery tells of it; any other has that of autoscaling/v1.
+// TestFormerScales: versions with a Scale kind of their own accept and return that kind, and discovery
+// lists it; all other versions use autoscaling/v1.
 func TestFormerScales(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "1.15")
@@ -189,7 +189,7 @@ func assertKind(t *testing.T, a *apitest.Client, apiVersion, name, group, versio
 	assert.Fail(t, "not in discovery", "%s of %s", name, apiVersion)
 }
 
-// TestRollback: who rolls back writes the revision and what is to be noted into the
+// TestRollback: a rollback request writes the revision and the annotations to record into the
 // deployment, for its controller.
 func TestRollback(t *testing.T) {
 	t.Parallel()
@@ -226,8 +226,8 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestUnreadableRevision: what stands where the revision to go back to belongs, and is no
-// number, survives what is written in a version that has a field for it.
+// TestUnreadableRevision: an annotation for the rollback revision that is not a number is kept when the
+// object is written in a version that has a field for the revision.
 func TestUnreadableRevision(t *testing.T) {
 	t.Parallel()
 	const annotation = "deprecated.deployment.rollback.to"
@@ -248,8 +248,8 @@ func TestUnreadableRevision(t *testing.T) {
 	}
 }
 
-// TestEvictionsOfReleases: each release tells of the Eviction that it had, and takes those
-// that it knew: the older one to this day.
+// TestEvictionsOfReleases: discovery of each release lists the Eviction version of that release, and the
+// server accepts every version that the release accepted; v1beta1 is accepted by all.
 func TestEvictionsOfReleases(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

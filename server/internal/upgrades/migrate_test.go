@@ -78,8 +78,8 @@ func TestMigrate(t *testing.T) {
 	assert.Zero(t, again.Rewritten)
 }
 
-// TestMigrateKeeps: what nobody decided about stays, and the store does not say that all
-// is migrated.
+// TestMigrateKeeps: a migration keeps the values that the present types do not show and counts their
+// objects as Kept; the older release shows the values again.
 func TestMigrateKeeps(t *testing.T) {
 	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 3)

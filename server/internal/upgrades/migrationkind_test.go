@@ -72,7 +72,7 @@ func TestMigrationVerbs(t *testing.T) {
 	}
 }
 
-// TestMigrationsEndOnce: nobody takes back how a migration began or ended.
+// TestMigrationsEndOnce: updates cannot change how a migration began or ended.
 func TestMigrationsEndOnce(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, serves(storagemigration.Kinds()...))

@@ -125,8 +125,8 @@ func TestMisspeltFields(t *testing.T) {
 	assert.ErrorContains(t, err, `unknown field "status.ful"; did you mean "full"?`)
 }
 
-// TestFieldsOfAnOlderKind, which stored objects still have, are nobody's mistake: they are
-// not shown.
+// TestFieldsOfAnOlderKind: stored fields that the kind no longer has are hidden, and are not reported as
+// unknown fields.
 func TestFieldsOfAnOlderKind(t *testing.T) {
 	t.Parallel()
 	type shelf struct {

@@ -96,7 +96,7 @@ func TestRemovedVersions(t *testing.T) {
 // item is where the object is.
 func (r *removed) item() string { return r.Path() + "/" + r.Name() }
 
-// warned: an answer says that the version is deprecated, and a metric that it was asked for.
+// warned asserts that a response warns of the deprecated version and that a metric counts the request.
 func (r *removed) warned(a *apitest.Client, got apitest.Response, subresource string) {
 	warning := strings.Join(got.Header.Values("Warning"), "\n")
 	assert.Contains(a.T, warning, fmt.Sprintf("%s %s is deprecated in v", r.APIVersion, r.served.Kind))
@@ -140,8 +140,8 @@ func (r *removed) works(a *apitest.Client) {
 	assert.Contains(a.T, list.Names(), r.Name())
 }
 
-// What is sent to subresources of removed versions, NAME being that of the object: to those
-// that answer a POST, and as a change to others. Other statuses are chosen at random.
+// Bodies for the subresources of removed versions; NAME is replaced by the name of the object. They are
+// sent by POST to acting subresources and by PATCH to others. Statuses without a body are generated.
 var (
 	posted  = map[string]string{"deployments/rollback": `{"name":"NAME","rollbackTo":{"revision":2}}`}
 	changes = map[string]string{

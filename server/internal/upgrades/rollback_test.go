@@ -22,8 +22,8 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// releaseOver makes a server of a release over a directory, of whose controllers only that of
-// definitions runs. What it returns ends it.
+// releaseOver starts a server of a release over a directory; only its controller of definitions runs. The
+// result stops the server.
 func releaseOver(t *testing.T, dir, release string) (*apitest.Client, func()) {
 	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
 	require.NoError(t, err)
@@ -113,9 +113,8 @@ func TestUpgradeAndRollback(t *testing.T) {
 	}
 }
 
-// TestUpgradeKeepsDefinitionsAndOwners: what a definition of an older version defines is
-// served by the newest release, and who applied in a version that this does not have is
-// no hindrance to who applies now.
+// TestUpgradeKeepsDefinitionsAndOwners: the newest release serves the kinds of v1beta1 definitions, and
+// field owners in a version that it does not have do not conflict with a new apply.
 func TestUpgradeKeepsDefinitionsAndOwners(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -161,7 +160,7 @@ func TestStorageVersions(t *testing.T) {
 		for _, k := range builtin.Kinds() {
 			typ, err := resource.CompileAt(k, names.Kubernetes, r)
 			require.NoError(t, err)
-			if typ.Withheld {
+			if typ.Unserved {
 				continue
 			}
 			kind := typ.GroupKind().String()

@@ -144,8 +144,7 @@ func schemaOfDefinitions(t *testing.T, version string) *schema.Schema {
 	return nil
 }
 
-// partsOf returns what a definition of either version says of each version of its kind, as v1
-// has it.
+// partsOf returns the versions of a definition, v1 or v1beta1, in the format of v1.
 func partsOf(definition map[string]any) (parts []map[string]any) {
 	spec := definition["spec"].(map[string]any)
 	for _, v := range spec["versions"].([]any) {

@@ -48,8 +48,8 @@ func TestWriteOfThePreviousReleaseDuringStart(t *testing.T) {
 	})
 }
 
-// TestEndedMigrationStays: of two servers that carry out one migration, the one that comes
-// later does not change what the other one said of its end.
+// TestEndedMigrationStays: if two servers execute the same migration, the slower server does not change
+// the result that the faster server wrote.
 func TestEndedMigrationStays(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
@@ -177,8 +177,8 @@ func TestMigrationUnderWayWhileAVersionIsMigrated(t *testing.T) {
 	})
 }
 
-// TestDefinitionChangesDuringMigration: what is stored while a definition changes is not
-// said to be of one version.
+// TestDefinitionChangesDuringMigration: if the definition changes during a migration, storedVersions is
+// not reduced to one version.
 func TestDefinitionChangesDuringMigration(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -197,8 +197,8 @@ func TestDefinitionChangesDuringMigration(t *testing.T) {
 	assert.Equal(t, []any{"v2"}, apitest.Nested(a.Must(200, "GET", customDefinitions+"/things.example.org", nil).Body, "status", "storedVersions"))
 }
 
-// TestMigrationCutOff: wherever a migration ends, as when the process is killed, the next
-// one goes on, and what was said to be done is.
+// TestMigrationCutOff: if a migration is interrupted at any point, the next one continues it, and
+// reported progress is never lost.
 func TestMigrationCutOff(t *testing.T) {
 	t.Parallel()
 	store, s, _ := storedGadgetsOfOne(t, 1200)

@@ -97,9 +97,8 @@ func TestWritesInEveryVersionKeepUnrepresentableFields(t *testing.T) {
 	}
 }
 
-// TestVersionsApply: who applies in an older version takes nothing from what he
-// cannot say, conflicts are found between versions, and who goes on in another
-// version keeps what is his.
+// TestVersionsApply: an apply in an older version does not remove fields that the version lacks, conflicts
+// are found across versions, and a manager that switches to another version keeps its fields.
 func TestVersionsApply(t *testing.T) {
 	t.Parallel()
 	for _, stored := range gadgetVersions {
@@ -128,7 +127,7 @@ func TestVersionsApply(t *testing.T) {
 			assert.Equal(t, "1.3", apitest.NestedString(spec, "access", "minVersion"))
 			assert.Equal(t, []any{"x"}, spec["notes"])
 
-			// And in an older one: what that cannot say stays, and is nobody's.
+			// The same in an older version: fields that the version lacks are kept and get no owner.
 			apply(200, "v1alpha1", "new", `{"doors":[{"title":"web","number":80}]}`)
 			spec = gadgetSpecs(t, a, "g")["v2"]
 			assert.Equal(t, []any{map[string]any{"name": "web", "number": 80.0, "protocol": "TCP"}}, spec["ports"])
@@ -344,8 +343,8 @@ func TestGadgetsRoundTrip(t *testing.T) {
 	registrytest.RoundTrip(t, registry.Of(gadgets("v1")))
 }
 
-// TestVersionsWrittenTogether: writers of one object who speak different versions lose
-// nothing of each other, also where the store commits what they write together.
+// TestVersionsWrittenTogether: concurrent writers of one object in different versions lose none of each
+// other's changes, even if their writes share a commit.
 func TestVersionsWrittenTogether(t *testing.T) {
 	t.Parallel()
 	store, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
@@ -418,8 +417,7 @@ func TestOlderReleaseWrites(t *testing.T) {
 	assert.Equal(t, want, gadgetSpecs(t, a, "g")["v2"])
 }
 
-// TestUnknownStoredVersion: a record of a version that nobody knows is unreadable, not
-// overlooked.
+// TestUnknownStoredVersion: a record in an unknown version is reported as unreadable, not skipped.
 func TestUnknownStoredVersion(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})

@@ -84,7 +84,7 @@ func TestBuildRefusesKindWhoseScopeChanged(t *testing.T) {
 		a.Must(201, "POST", c.path, `{"metadata":{"name":"g"}}`)
 		e := refusedStore(t, store, kind(c.is))
 		require.Len(t, e.Problems, 1)
-		assert.Equal(t, c.what, e.Problems[0].What)
+		assert.Equal(t, c.what, e.Problems[0].Text)
 		s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(kind(c.was)))
 		a.Must(200, "GET", c.path+"/g", nil)
 	}
@@ -116,7 +116,7 @@ func TestBuildReportsObjectsThatConversionRefuses(t *testing.T) {
 	e := refusedStore(t, store, kind(true))
 	assert.Equal(t, []server.Incompatibility{{
 		Resource: meta.GroupResource{Group: "example.com", Resource: "gadgets"}, Objects: 1, Keys: []meta.Key{{Namespace: "default", Name: "g"}},
-		What: "cannot be read: from version example.com/v1 to example.com/v2: size: nobody has it",
+		Text: "cannot be read: from version example.com/v1 to example.com/v2: size: nobody has it",
 	}}, e.Problems)
 }
 
@@ -145,7 +145,7 @@ func TestProblemsCountObjects(t *testing.T) {
 	e := refusedStore(t, store, gadgetKind[counted]("v1", nil))
 	require.Len(t, e.Problems, 51)
 	for _, p := range e.Problems {
-		assert.Equal(t, 2, p.Objects, p.What)
+		assert.Equal(t, 2, p.Objects, p.Text)
 		assert.Equal(t, []meta.Key{{Namespace: "default", Name: "g"}, {Namespace: "default", Name: "h"}}, p.Keys)
 	}
 }
@@ -185,8 +185,8 @@ func TestMigrateSkipsObjectsThatBecomeTooLarge(t *testing.T) {
 	assert.Equal(t, "red", apitest.Nested(a.Must(200, "GET", storedGadgets+"/g0001", nil).Body, "spec", "colour"))
 }
 
-// TestUnreadableIsNotOnlyDamaged: whoever reads an object of a version that has gone is not
-// told that it is lost.
+// TestUnreadableIsNotOnlyDamaged: the error for an unreadable object says that another release may have
+// stored it, not only that it may be damaged.
 func TestUnreadableIsNotOnlyDamaged(t *testing.T) {
 	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 2)
