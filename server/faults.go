@@ -40,7 +40,7 @@ func (b *Builder) faults() (faults []error) {
 	}
 	for i, prepare := range b.OnStart {
 		if prepare == nil {
-			faults = append(faults, fmt.Errorf("%s[%d] is nil", "Prepare", i))
+			faults = append(faults, fmt.Errorf("%s[%d] is nil", "OnStart", i))
 		}
 	}
 	faults = append(faults, negativeFields("Limits", b.Limits)...)

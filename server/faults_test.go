@@ -90,7 +90,7 @@ func TestBuilderErrors(t *testing.T) {
 		{"an authorizer that is nil", func(b *server.Builder) { b.Authorizer = auth.AuthorizerFunc(nil) }, "Authorizer is a nil auth.AuthorizerFunc: set it, or leave the field empty"},
 		{"storage that is nil", func(b *server.Builder) { b.Storage = (*memstore.Store)(nil) }, "Storage is a nil *memstore.Store: set it, or leave the field empty"},
 		{"an authenticator", func(b *server.Builder) { b.Authenticators = []auth.Authenticator{auth.AnonymousAccess, nil} }, "Authenticators[1] is nil"},
-		{"prepare", func(b *server.Builder) { b.OnStart = append(b.OnStart, nil) }, "Prepare[0] is nil"},
+		{"prepare", func(b *server.Builder) { b.OnStart = append(b.OnStart, nil) }, "OnStart[0] is nil"},
 		{"a kind", func(b *server.Builder) { b.Register(nil) }, "Register: kind 2 is nil"},
 
 		{"a limit", func(b *server.Builder) { b.Limits.Watches = -1 }, "Limits.Watches: -1 is negative; zero is the default"},
@@ -198,14 +198,14 @@ func TestBuilderErrors(t *testing.T) {
 		}), slipKind + `subresource "paint": Metadata[0]: "label" is not one of labels, annotations, finalizers, ownerReferences; did you mean "labels"?`},
 		{"a write-only act", kind(func(d *registry.Definition[Slip]) {
 			d.Subresources = []registry.Subresource{{Name: "paint", WriteOnly: true, Act: func(context.Context, *registry.Call) (*meta.Object, error) { return nil, nil }}}
-		}), slipKind + `sub-resource "paint" is WriteOnly, which is for one with a Merge`},
-		{"a pool", kind(func(d *registry.Definition[Slip]) { d.Allocator = &registry.Allocator{} }), slipKind + "Pool needs Held and Allot"},
+		}), slipKind + `subresource "paint": WriteOnly needs Merge`},
+		{"a pool", kind(func(d *registry.Definition[Slip]) { d.Allocator = &registry.Allocator{} }), slipKind + "Allocator needs Values and Allocate"},
 		{"an unknown subresource that a version lacks", kind(func(d *registry.Definition[Slip]) {
 			d.Status = true
 			d.Versions = []registry.VersionOf[Slip]{registry.Spoke[Slip, Slip]{
 				Version: "v1beta1", MissingSubresources: []string{"statuss"}, ToHub: func(*Slip, *Slip) error { return nil }, FromHub: func(*Slip, *Slip) error { return nil },
 			}}
-		}), slipKind + `version "v1beta1": Lacks[0]: the kind has no subresource "statuss"; did you mean "status"?`},
+		}), slipKind + `version "v1beta1": MissingSubresources[0]: the kind has no subresource "statuss"; did you mean "status"?`},
 		{"another profile", kind(func(d *registry.Definition[Slip]) { d.Group = "slips.k8s.io" }),
 			`kind Slip.slips.k8s.io (Go type server_test.Slip): Group "slips.k8s.io" belongs to the naming profile kubernetes, but the server uses orch`},
 	} {

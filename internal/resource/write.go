@@ -11,8 +11,8 @@ import (
 )
 
 // Normalize normalizes a decoded object to the version, see schema.Schema.Normalize. Normalize drops
-// empty lists; where an empty metadata.managedFields clears the field managers, Conform therefore
-// replaces it by a list with a single empty entry, which has the same meaning.
+// empty lists; where an empty metadata.managedFields clears the field managers, it therefore
+// replaces that list by a list with a single empty entry, which has the same meaning.
 func (v *Version) Normalize(obj *meta.Object) (unknown []string, faults []meta.StatusCause) {
 	const owners = "managedFields"
 	if list, ok := obj.Map("metadata")[owners].([]any); ok && len(list) == 0 && !v.DelegatedPaths && v.Rules.Has(compat.EmptyListClears) {

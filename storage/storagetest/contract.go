@@ -23,7 +23,7 @@ const (
 	commitShows   sentence = "Backend.Commit: The writes become visible to Get, Scan and Revision at the same moment, and they are visible and durable (in the sense of the store) when Commit returns."
 	commitChecks  sentence = "Backend.Commit: If a comparison fails, nothing is written, and the error is a *ConflictError for the first such key in byte order."
 	commitMissing sentence = "Backend.Commit: Deleting a key that does not exist fails with ErrNotFound if Expect is AnyRevision or 0."
-	commitRefuses sentence = "Backend.Commit: A commit without writes, a commit of guards only, and two writes of one key fail with ErrNotTogether."
+	commitRefuses sentence = "Backend.Commit: A commit without writes, a commit of guards only, and two writes of one key fail with ErrInvalidCommit."
 	commitTakes   sentence = "Backend.Commit: Every store accepts CommitLength writes of CommitBytes bytes; if a commit is larger than the store accepts, nothing is written, and the error is ErrTooLarge."
 
 	guardWrites sentence = "Write.Guard: Guard makes the write a comparison only: the commit fails unless Key has the revision Expect, but does not write Key."
