@@ -24,6 +24,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
@@ -175,7 +176,8 @@ type Builder struct {
 	stored   storage.Backend   // Storage with metrics; by Build
 	built    bool              // Build has succeeded
 
-	features *features.Set // by Build
+	release  release.Release // Release, parsed; by Build
+	features *features.Set   // by Build
 }
 
 // Serving configures how requests are answered. The comment of each field describes its zero value.
@@ -340,12 +342,11 @@ func (b *Builder) showMetrics() (err error) {
 	if b.Metrics == nil {
 		b.Metrics = prometheus.NewRegistry()
 	}
-	r, _ := b.release() // faults reports its error
 	show := b.Serving.ShowHiddenMetricsFor
-	if err := metrics.CheckShow(r, show); err != nil {
+	if err := metrics.CheckShow(b.release, show); err != nil {
 		return fmt.Errorf("Serving.ShowHiddenMetricsFor: %w", err)
 	}
-	b.shown, err = metrics.NewRegistry(b.Metrics, r, show != "")
+	b.shown, err = metrics.NewRegistry(b.Metrics, b.release, show != "")
 	return err
 }
 
@@ -524,11 +525,7 @@ func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (
 // lists the ComponentStatuses.
 func (b *Builder) servedTypes(components func(context.Context) ([]*meta.Object, error)) ([]*resource.Type, []error) {
 	serving, faults := b.runtimeConfig()
-	release := b.Release
-	if _, err := b.release(); err != nil {
-		release = "" // faults reports the error
-	}
-	set, err := features.New(release, b.Features, b.Gates...)
+	set, err := features.New(b.release.String(), b.Features, b.Gates...)
 	b.features = set
 	faults = append(faults, err)
 	types, err := b.compile(components)

@@ -44,7 +44,8 @@ func (b *Builder) faults() (faults []error) {
 		}
 	}
 	faults = append(faults, negativeFields("Limits", b.Limits)...)
-	if _, err := b.release(); err != nil {
+	var err error
+	if b.release, err = b.parseRelease(); err != nil {
 		faults = append(faults, err)
 	}
 	if b.Serving.LivezGrace < 0 {

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// release parses b.Release. If that is empty or invalid, it returns the newest release.
-func (b *Builder) release() (release.Release, error) {
+// parseRelease parses b.Release. If that is empty or invalid, it returns the newest release.
+func (b *Builder) parseRelease() (release.Release, error) {
 	if b.Release == "" {
 		return release.Newest, nil
 	}
@@ -30,33 +30,30 @@ func (b *Builder) release() (release.Release, error) {
 // rules returns the compatibility rules of the names profile and release: the behavior in which the
 // reference differs from the specification.
 func (b *Builder) rules() compat.Rules {
-	r, _ := b.release() // faults reports its error
-	return compat.RulesOf(b.Names, r)
+	return compat.RulesOf(b.Names, b.release)
 }
 
 // releaseOf returns the release in which a kind is served. That is b.Release, except that
 // PodSecurityPolicy, which newer releases do not have, is served as in its last release if its
 // admission plugin is enabled.
 func (b *Builder) releaseOf(k *registry.Kind) release.Release {
-	r, _ := b.release() // faults reports its error
 	const plugin = "PodSecurityPolicy"
 	if k.Group != wellknown.GroupPolicy || k.Kind != plugin || !slices.Contains(b.AdmissionOptions.Enable, plugin) {
-		return r
+		return b.release
 	}
-	if last, _ := release.Parse("1.24"); r.Compare(last) > 0 {
+	if last, _ := release.Parse("1.24"); b.release.Compare(last) > 0 {
 		return last
 	}
-	return r
+	return b.release
 }
 
 // gitVersion returns the version that /version reports. Clients compare it with their own version
 // and warn if the minor versions differ by more than one. The patch of the newest release is the
 // patch release whose behavior is implemented.
 func (b *Builder) gitVersion() string {
-	r, _ := b.release()
 	patch := ".0"
-	if r == release.Newest {
+	if b.release == release.Newest {
 		patch = ".2"
 	}
-	return cmp.Or(b.Serving.Version, "v"+r.String()+patch)
+	return cmp.Or(b.Serving.Version, "v"+b.release.String()+patch)
 }
