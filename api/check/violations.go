@@ -14,18 +14,18 @@ import (
 // Limits on the violations of one object: their number, and the bytes of the value and of the
 // reason in each. A reason may quote the value.
 const (
-	maxFaults = 100
+	maxViolations = 100
 	maxShown  = 256
 	maxReason = 16 << 10
 )
 
 // Violations is a list of causes for the fields of an object that are invalid. Methods append to
-// it, up to 100 causes; further causes are dropped. The zero value is an empty list. it is
+// it, up to 100 causes; further causes are dropped. The zero value is an empty list. It is
 // not safe for concurrent use.
 type Violations []meta.StatusCause
 
 func (f *Violations) add(r wording.Rule, at *Path, value any, limit string) {
-	if len(*f) < maxFaults {
+	if len(*f) < maxViolations {
 		*f = append(*f, r.Cause(at.String(), show(value), cut(limit, maxReason), true))
 	}
 }

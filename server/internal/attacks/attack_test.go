@@ -87,10 +87,10 @@ var attacks = []attack{
 	}},
 }
 
-// TestAttacks: while one user does his worst over real connections, requests of
+// TestAttacksDoNotDelayOtherUsers: while one user does his worst over real connections, requests of
 // the administrator, the system and other users all succeed. The log tells how
 // long they took.
-func TestAttacks(t *testing.T) {
+func TestAttacksDoNotDelayOtherUsers(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	near := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = store }))
 	for i := range 500 {

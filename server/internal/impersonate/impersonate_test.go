@@ -88,7 +88,7 @@ func TestParse(t *testing.T) {
 }
 
 // Of several values the one that is checked is the one that is used.
-func TestParseFirst(t *testing.T) {
+func TestFirstOfSeveralValuesIsCheckedAndUsed(t *testing.T) {
 	q, err := impersonate.Parse(header("Impersonate-User", "zoe", "Impersonate-User", "admin", "Impersonate-Uid", "1", "Impersonate-Uid", "2"), names.Orch)
 	require.NoError(t, err)
 	assert.Equal(t, "zoe", q.User.Name)
@@ -112,7 +112,7 @@ func TestRightsOfARequestAreBounded(t *testing.T) {
 	assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
 }
 
-func TestParseFaults(t *testing.T) {
+func TestParseRejectsInvalidHeaders(t *testing.T) {
 	many := header("Impersonate-User", "zoe")
 	for i := range 1000 {
 		many.Add("Impersonate-Group", fmt.Sprint(i))

@@ -73,7 +73,7 @@ func TestAllocatedValueIsNotAllocatedAgain(t *testing.T) {
 
 // Five addresses, beside that of the server itself, and four ports are enough to
 // see each of them given once.
-func TestPool(t *testing.T) {
+func TestServersAllocateEachValueOnce(t *testing.T) {
 	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	small := func(b *server.Builder) {

@@ -40,9 +40,9 @@ func duplicate(t *testing.T, got *meta.Object, field, value string) {
 		got.List("details", "causes"))
 }
 
-// TestUnique: whatever verb writes a unique value that another object holds is
+// TestValueOfOtherObjectIsRefused: whatever verb writes a unique value that another object holds is
 // refused, until that one is gone or has another.
-func TestUnique(t *testing.T) {
+func TestValueOfOtherObjectIsRefused(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
 		store := apitest.KeepOpen{Backend: inner}

@@ -115,9 +115,9 @@ type formerPeriod struct {
 	Often string `json:"often"`
 }
 
-// TestBodiesOfVersions: callers of a version have the body of a subresource in the version
+// TestBodyHasVersionOfRequest: callers of a version have the body of a subresource in the version
 // of that name, if there is one, and what cannot become one of the hub is refused.
-func TestBodiesOfVersions(t *testing.T) {
+func TestBodyHasVersionOfRequest(t *testing.T) {
 	t.Parallel()
 	body := registry.Of(registry.Definition[period]{Group: "example.com", Version: "v1", Kind: "Period",
 		Versions: []registry.VersionOf[period]{registry.Spoke[formerPeriod, period]{Version: "v1beta1",
@@ -189,9 +189,9 @@ func assertKind(t *testing.T, a *apitest.Client, apiVersion, name, group, versio
 	assert.Fail(t, "not in discovery", "%s of %s", name, apiVersion)
 }
 
-// TestRollback: who rolls back writes the revision and what is to be noted into the
+// TestRollbackIsWrittenToDeployment: who rolls back writes the revision and what is to be noted into the
 // deployment, for its controller.
-func TestRollback(t *testing.T) {
+func TestRollbackIsWrittenToDeployment(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "1.15")
 	for _, version := range []string{"extensions/v1beta1", "apps/v1beta1"} {

@@ -34,7 +34,7 @@ func storedGadgetsOfOne(t *testing.T, n int) (*memstore.Store, *servertest.Serve
 	return store, s, a
 }
 
-func TestMigrate(t *testing.T) {
+func TestMigrateConvertsStoredObjects(t *testing.T) {
 	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 1200)
 	var upgrades atomic.Int64
@@ -78,9 +78,9 @@ func TestMigrate(t *testing.T) {
 	assert.Zero(t, again.Rewritten)
 }
 
-// TestMigrateKeeps: what nobody decided about stays, and the store does not say that all
+// TestMigrateKeepsIncompatibleObjects: what nobody decided about stays, and the store does not say that all
 // is migrated.
-func TestMigrateKeeps(t *testing.T) {
+func TestMigrateKeepsIncompatibleObjects(t *testing.T) {
 	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 3)
 	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(gadgetKind[gadget2]("v1", nil)))

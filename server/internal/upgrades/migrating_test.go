@@ -271,8 +271,8 @@ func TestWorkloadDefaults(t *testing.T) {
 	assert.Equal(t, "RollingUpdate", apitest.NestedString(spec("apps/v1", "statefulsets", `,"serviceName":"s"`+selector), "updateStrategy", "type"))
 }
 
-// TestReleaseFaults: what is no release, or none that is known, is a fault of Build.
-func TestReleaseFaults(t *testing.T) {
+// TestBuildRejectsInvalidRelease: Build fails if Release is malformed or unknown.
+func TestBuildRejectsInvalidRelease(t *testing.T) {
 	t.Parallel()
 	for release, want := range map[string]string{
 		"1.14": "Release: unknown release 1.14: supported are 1.15 to 1.37", "1.99": "Release: unknown release 1.99: supported are 1.15 to 1.37",

@@ -180,7 +180,7 @@ func TestProtobufV3(t *testing.T) {
 }
 
 // A server below a prefix answers with addresses that clients find.
-func TestBelowPrefix(t *testing.T) {
+func TestPathsBelowPrefixAreFound(t *testing.T) {
 	s, _ := newServer(t)
 	h := httptest.NewServer(http.StripPrefix("/below/here", s.Server))
 	defer h.Close()
@@ -197,7 +197,7 @@ func TestBelowPrefix(t *testing.T) {
 }
 
 // Models of both versions find every definition and what it refers to.
-func TestModels(t *testing.T) {
+func TestModelsResolveEveryDefinition(t *testing.T) {
 	_, c := newServer(t)
 	doc, err := c.OpenAPISchema()
 	require.NoError(t, err)

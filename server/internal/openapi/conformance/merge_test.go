@@ -19,7 +19,7 @@ import (
 
 // The patches that a client makes from the documents are those that it makes
 // from the kinds' Go types: every list of every kind merges by the same key.
-func TestPatchMarkers(t *testing.T) {
+func TestPatchesFromDocumentsMatchGoTypes(t *testing.T) {
 	_, c := newServer(t)
 	doc, err := c.OpenAPISchema()
 	require.NoError(t, err)
