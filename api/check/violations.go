@@ -15,8 +15,8 @@ import (
 // reason in each. A reason may quote the value.
 const (
 	maxViolations = 100
-	maxShown  = 256
-	maxReason = 16 << 10
+	maxShown      = 256
+	maxReason     = 16 << 10
 )
 
 // Violations is a list of causes for the fields of an object that are invalid. Methods append to
