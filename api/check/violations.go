@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Limits on the violations of one object: their number, and the bytes of the value and of the
+// Limits on the violations of an object: their number, and the bytes of the value and of the
 // reason in each. A reason may quote the value.
 const (
 	maxViolations = 100
@@ -52,7 +52,7 @@ func (f *Violations) Invalid(at *Path, value any, why string) {
 	f.add(wording.Invalid, at, value, why)
 }
 
-// WrongType adds a violation for a value whose JSON type is not the type of its field.
+// WrongType adds a violation for a value with another JSON type than its field.
 func (f *Violations) WrongType(at *Path, value any, want string) {
 	f.add(wording.Shape, at, value, want)
 }
@@ -83,7 +83,7 @@ func (f *Violations) NotFound(at *Path, value any) {
 	f.add(wording.NotFound, at, value, "")
 }
 
-// NotSupported adds a violation for a value that is not one of the known values.
+// NotSupported adds a violation for a value that is not a known value.
 func (f *Violations) NotSupported(at *Path, value any, known ...string) {
 	words := make([]string, len(known))
 	for i, k := range known {
@@ -110,7 +110,7 @@ func (f *Violations) Format(at *Path, value any, reasons []string) {
 	}
 }
 
-// OneOf adds a violation unless value is one of the known values.
+// OneOf adds a violation unless value is a known value.
 func (f *Violations) OneOf(at *Path, value string, known ...string) {
 	if !slices.Contains(known, value) {
 		f.NotSupported(at, value, known...)

@@ -43,7 +43,7 @@ import (
 )
 
 // Config configures Setup. The zero Config has service accounts, anonymous users, and the authorizers Node
-// and RBAC, whose default roles are restored at every start.
+// and RBAC; its default roles are restored at every start.
 type Config struct {
 	// ClientCAs verify client certificates; nil: client certificates are ignored.
 	ClientCAs *x509.CertPool

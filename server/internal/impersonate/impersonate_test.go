@@ -87,7 +87,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Of several values the one that is checked is the one that is used.
+// TestFirstOfSeveralValuesIsCheckedAndUsed checks that the value that is authorized is the value that is used.
 func TestFirstOfSeveralValuesIsCheckedAndUsed(t *testing.T) {
 	q, err := impersonate.Parse(header("Impersonate-User", "zoe", "Impersonate-User", "admin", "Impersonate-Uid", "1", "Impersonate-Uid", "2"), names.Orch)
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestFirstOfSeveralValuesIsCheckedAndUsed(t *testing.T) {
 	assert.Equal(t, "1", q.Checks[1].Name)
 }
 
-// TestRightsOfARequestAreBounded checks the largest request, and one with a group more.
+// TestRightsOfARequestAreBounded checks the largest request, and a request with another group.
 func TestRightsOfARequestAreBounded(t *testing.T) {
 	h := header("Impersonate-User", "zoe")
 	for i := range 499 {
