@@ -27,7 +27,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// fullStore takes deletions alone.
+// fullStore is the plan of a full store: it accepts only deletions.
 func fullStore(c faultinject.Call) faultinject.Fault {
 	for _, w := range c.Writes {
 		if w.Value != nil {
@@ -37,7 +37,7 @@ func fullStore(c faultinject.Call) faultinject.Fault {
 	return faultinject.Fault{}
 }
 
-// unanswered makes commits of a key, whose answers are lost.
+// unanswered applies commits of a key and loses their answers.
 func unanswered(key string) faultinject.Plan {
 	return func(c faultinject.Call) faultinject.Fault {
 		if c.Op == faultinject.OpCommit && c.Key == key {
@@ -51,9 +51,9 @@ func gone(c faultinject.Call) faultinject.Fault {
 	return faultinject.Fault{Err: errors.New("no way to the store")}
 }
 
-// TestFullStoreWithoutLeader: where nobody can be elected for want of room, every server
-// deletes what may go, and nothing more is done without a leader.
-func TestFullStoreWithoutLeader(t *testing.T) {
+// TestEveryServerCleansFullStoreWithoutLeader: if the store is full, so that no leader can be
+// elected, every server deletes objects that may be deleted, and does no other work of a leader.
+func TestEveryServerCleansFullStoreWithoutLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -95,9 +95,10 @@ func TestFullStoreWithoutLeader(t *testing.T) {
 	})
 }
 
-// TestFullStoreIsSwept: reservations that are nobody's go also where others lack, for which there is
-// no room. Those are made up for when there is, and until then nobody is told again and again.
-func TestFullStoreIsSwept(t *testing.T) {
+// TestOrphanedReservationsOfFullStoreAreDeleted: orphaned reservations are deleted even if other
+// reservations are missing and the store has no room for them. The missing reservations are made
+// when there is room; until then the problem is not logged repeatedly.
+func TestOrphanedReservationsOfFullStoreAreDeleted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -122,9 +123,9 @@ func TestFullStoreIsSwept(t *testing.T) {
 	})
 }
 
-// TestLeaderOfAFullStoreLearns that another one began while there was room, though it can
-// renew nothing.
-func TestLeaderOfAFullStoreLearns(t *testing.T) {
+// TestLeaderOfFullStoreNoticesSuccessor: the leader of a full store, which cannot renew its
+// Lease, notices that another server became the leader while there was room.
+func TestLeaderOfFullStoreNoticesSuccessor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -140,9 +141,9 @@ func TestLeaderOfAFullStoreLearns(t *testing.T) {
 	})
 }
 
-// TestReleaseAfterALostAnswer: nobody waits for a lease to run out whose holder ends in
-// order, though it does not know that it renewed it, or got it.
-func TestReleaseAfterALostAnswer(t *testing.T) {
+// TestLeaseIsReleasedAfterLostAnswer: a server that stops releases its Lease even if it does not
+// know that its last renewal or acquisition succeeded.
+func TestLeaseIsReleasedAfterLostAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -165,8 +166,9 @@ func TestReleaseAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// TestLeadersRenewWhatOthersEdit all the time.
-func TestLeadersRenewWhatOthersEdit(t *testing.T) {
+// TestLeaseIsRenewedDespiteEdits: a leader renews its Lease although other clients edit the
+// Lease all the time.
+func TestLeaseIsRenewedDespiteEdits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -190,8 +192,9 @@ func TestLeadersRenewWhatOthersEdit(t *testing.T) {
 	})
 }
 
-// TestFormerLeaderSaysSo though its controllers have not ended.
-func TestFormerLeaderSaysSo(t *testing.T) {
+// TestFormerLeaderIsReportedBeforeControllersEnd: a former leader reports that it does not lead
+// although its controllers have not ended.
+func TestFormerLeaderIsReportedBeforeControllersEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -215,9 +218,9 @@ func TestFormerLeaderSaysSo(t *testing.T) {
 	})
 }
 
-// TestLeadersBeginWithAllThatWasWritten: what the leader before wrote, MapEvent has seen when
-// Reconcile is called.
-func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
+// TestMapEventSeesWritesOfFormerLeader: when a new leader calls Reconcile, MapEvent has seen all
+// writes of the former leader.
+func TestMapEventSeesWritesOfFormerLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -248,8 +251,8 @@ func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
 	})
 }
 
-// TestFailureOfTheControllers is told by who is asked whether they run.
-func TestFailureOfTheControllers(t *testing.T) {
+// TestFailedControllersAreReported: Settle and Run return the error of controllers that cannot start.
+func TestFailedControllersAreReported(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "workqueue_adds_total", Help: "of somebody else"}))
@@ -270,7 +273,7 @@ func TestFailureOfTheControllers(t *testing.T) {
 	require.NoError(t, s.Shutdown(context.Background()))
 }
 
-// wrongClock is the store of a machine whose clock is wrong, as the others see it.
+// wrongClock is the store of a machine with a wrong clock, as the other servers see it.
 type wrongClock struct {
 	*faultinject.Store
 	says []byte
@@ -322,8 +325,9 @@ func TestLeaderElectionToleratesClockSkew(t *testing.T) {
 	}
 }
 
-// TestLeaderOverASlowStore goes on, though each renewal takes longer than it is until the next.
-func TestLeaderOverASlowStore(t *testing.T) {
+// TestLeaderOverSlowStoreContinues: the leader continues although each renewal takes longer than
+// the interval between renewals.
+func TestLeaderOverSlowStoreContinues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)

@@ -17,9 +17,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestServersSeeEachOthersWrites: what one server acknowledged another one shows in every
-// read but those that take any version, however late it hears of it.
-func TestServersSeeEachOthersWrites(t *testing.T) {
+// TestReadsShowWritesOfOtherServers: a write that a server acknowledged is visible in every read
+// through another server, except reads at any version, however late the watch of that server is.
+func TestReadsShowWritesOfOtherServers(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t)
 	first := w.A.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a", "k", "1")).ResourceVersion()
@@ -65,9 +65,9 @@ func TestServersSeeEachOthersWrites(t *testing.T) {
 	w.B.Must(409, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a", "k", "7"))
 }
 
-// TestServersWatchEachOthersWrites: a watch begins with, or after, what other servers
-// acknowledged before, goes on at another server, and tells everything once.
-func TestServersWatchEachOthersWrites(t *testing.T) {
+// TestWatchesShowWritesOfOtherServers: a watch begins with or after the writes that other
+// servers acknowledged before, can continue at another server, and delivers each event once.
+func TestWatchesShowWritesOfOtherServers(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t)
 	w.A.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
@@ -99,9 +99,9 @@ func TestServersWatchEachOthersWrites(t *testing.T) {
 	assert.Equal(t, "ADDED d", w.B.Watch(apitest.ConfigMapsPath + "?watch=1&resourceVersion=" + mark.ResourceVersion() + fields).NextN(3)[2])
 }
 
-// TestPagesMoveBetweenServers: each page of a list may come from another server, also from
-// one that started after the list began, and all show one state.
-func TestPagesMoveBetweenServers(t *testing.T) {
+// TestPagesMayComeFromDifferentServers: each page of a list may come from another server,
+// including a server that started after the list began, and all pages show the same state.
+func TestPagesMayComeFromDifferentServers(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, inner storage.Backend) {
 		store := apitest.KeepOpen{Backend: inner}
@@ -141,9 +141,10 @@ func without(list []string, name string) (rest []string) {
 	return rest
 }
 
-// TestServersObeyNewRights: a right that one server gave or took away holds on another with
-// the next request that is acknowledged there, also that of acting as somebody else.
-func TestServersObeyNewRights(t *testing.T) {
+// TestChangedRightsApplyToOtherServers: a permission that was granted or revoked through one
+// server applies to the next acknowledged request at another server. This includes the
+// permission to impersonate.
+func TestChangedRightsApplyToOtherServers(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t, servertest.RBAC, func(b *server.Builder) {
 		b.Handlers = map[string]http.Handler{"/own": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
@@ -186,9 +187,9 @@ func TestServersObeyNewRights(t *testing.T) {
 	}
 }
 
-// TestServersSeeDeletedAccounts: the token of an account that was deleted at one server, or
-// of another one of its name, or that is bound to what was deleted, is worth nothing at another.
-func TestServersSeeDeletedAccounts(t *testing.T) {
+// TestTokensOfDeletedObjectsAreRefusedByOtherServers: a token is refused if its account, or the
+// object that it is bound to, was deleted or replaced through another server.
+func TestTokensOfDeletedObjectsAreRefusedByOtherServers(t *testing.T) {
 	t.Parallel()
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(t, err)

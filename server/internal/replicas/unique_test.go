@@ -32,7 +32,7 @@ func withSites(store storage.Backend) func(*server.Builder) {
 	}
 }
 
-// duplicate asserts that an answer tells of one value that another object holds.
+// duplicate asserts that the response reports a value that another object holds.
 func duplicate(t *testing.T, got *meta.Object, field, value string) {
 	t.Helper()
 	assert.Equal(t, "Invalid", got.String("reason"))
@@ -40,8 +40,8 @@ func duplicate(t *testing.T, got *meta.Object, field, value string) {
 		got.List("details", "causes"))
 }
 
-// TestValueOfOtherObjectIsRefused: whatever verb writes a unique value that another object holds is
-// refused, until that one is gone or has another.
+// TestValueOfOtherObjectIsRefused: a write by any verb of a unique value that another object
+// holds is refused until that object is deleted or has another value.
 func TestValueOfOtherObjectIsRefused(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
@@ -103,9 +103,9 @@ func TestValueOfOtherObjectIsRefused(t *testing.T) {
 	})
 }
 
-// TestUniqueRace: of writers at the same time, on servers that know little of each
-// other, exactly one gets a value, and who wants what is free gets it.
-func TestUniqueRace(t *testing.T) {
+// TestConcurrentWritersOfValueHaveOneWinner: of concurrent writers at servers with lagging
+// caches, exactly one gets a value, and a writer of a free value gets it.
+func TestConcurrentWritersOfValueHaveOneWinner(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
 		const writers = 64
@@ -154,9 +154,9 @@ func TestUniqueRace(t *testing.T) {
 	})
 }
 
-// TestUniqueWithAPool: both kinds of values are kept apart, also where they look the
-// same.
-func TestUniqueWithAPool(t *testing.T) {
+// TestUniqueAndAllocatedValuesAreSeparate: unique values and allocated values do not collide,
+// even if they are equal.
+func TestUniqueAndAllocatedValuesAreSeparate(t *testing.T) {
 	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	pool := &registry.Allocator{
@@ -185,9 +185,9 @@ func TestUniqueWithAPool(t *testing.T) {
 	require.Empty(t, reserved(t, store))
 }
 
-// TestUniqueThroughVersions: a value is one object's alone in whatever version it is
-// written, and is told of by the hub's path.
-func TestUniqueThroughVersions(t *testing.T) {
+// TestUniqueAppliesToAllVersions: a unique value belongs to a single object, in whatever version
+// it is written. Violations name the path of the hub version.
+func TestUniqueAppliesToAllVersions(t *testing.T) {
 	t.Parallel()
 	type old struct {
 		meta.TypeMeta   `json:",inline"`
@@ -222,10 +222,10 @@ func TestUniqueThroughVersions(t *testing.T) {
 	}
 }
 
-// TestUniqueAmongOldObjects: what objects held before a field became unique is theirs;
-// of two that share a value the log tells, and neither is in the way of its other
-// fields.
-func TestUniqueAmongOldObjects(t *testing.T) {
+// TestFieldBecomesUniqueForStoredObjects: objects keep the values that they had before a field
+// became unique. If two objects share a value, the log reports it, and their other fields can
+// still be written.
+func TestFieldBecomesUniqueForStoredObjects(t *testing.T) {
 	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	first := servertest.New(t, func(b *server.Builder) {
@@ -263,9 +263,9 @@ func TestUniqueAmongOldObjects(t *testing.T) {
 	require.Len(t, reserved(t, store), 3)
 }
 
-// TestUniqueOfDamagedObjects: what an object holds that cannot be read stays its own
-// until it is deleted.
-func TestUniqueOfDamagedObjects(t *testing.T) {
+// TestUnreadableObjectKeepsUniqueValue: the unique value of an object that cannot be read stays
+// reserved until the object is deleted.
+func TestUnreadableObjectKeepsUniqueValue(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})
 	store := faultinject.Wrap(apitest.KeepOpen{Backend: inner}, nil)
@@ -286,9 +286,9 @@ func TestUniqueOfDamagedObjects(t *testing.T) {
 	apitest.Must(t, later, 201, "POST", apitest.SitesPath, site("b", `{"host":"h"}`))
 }
 
-// TestUniqueOfNamesWithSpaces: whatever name a kind allows, who holds a value is found
-// by writers that come upon its reservation.
-func TestUniqueOfNamesWithSpaces(t *testing.T) {
+// TestReservationFindsObjectOfAnyName: a writer that meets a reservation finds the object that
+// holds the value, for every name that the kind allows.
+func TestReservationFindsObjectOfAnyName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain", "with a space", " ", "x "} {
 		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
@@ -306,9 +306,10 @@ func TestUniqueOfNamesWithSpaces(t *testing.T) {
 	}
 }
 
-// TestReservationsOfOtherReleases: what objects hold stays theirs while a release is over the
-// store, too, whose kind has nothing unique, and goes when they are gone, whichever deletes them.
-func TestReservationsOfOtherReleases(t *testing.T) {
+// TestReservationsSurviveReleaseWithoutUnique: reservations survive while a release serves the
+// store in which the kind has no unique fields. They are released when their object is deleted,
+// by either release.
+func TestReservationsSurviveReleaseWithoutUnique(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, inner.Close()) })

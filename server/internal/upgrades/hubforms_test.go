@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Lamps of three releases, all of which store them in v1. The second one has a hub that
-// says more, the third one another that says more still.
+// Lamps of three releases, all of which store them in v1. The second release has a hub with
+// more fields, and the third release has another hub with even more fields.
 type (
 	lamp1 struct {
 		meta.TypeMeta   `json:",inline"`

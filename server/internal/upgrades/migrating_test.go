@@ -13,8 +13,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// The changes of behaviour that who migrates has to know, each in a release that serves
-// both versions.
+// The changes of behavior between versions, each in a release that serves both versions.
 
 func TestEventV1IsStricter(t *testing.T) {
 	t.Parallel()
@@ -287,9 +286,10 @@ func TestBuildRejectsInvalidRelease(t *testing.T) {
 	assert.Equal(t, []any{"1", "22", "v1.22.0"}, []any{version["major"], version["minor"], version["gitVersion"]})
 }
 
-// TestStatusOfVersionsWithout: in a version that does not have the subresource the status is
-// written with the rest of the object, and in others through it alone.
-func TestStatusOfVersionsWithout(t *testing.T) {
+// TestVersionWithoutStatusWritesStatusWithObject: in a version without the subresource, the
+// status is written with the rest of the object, and in other versions only through the
+// subresource.
+func TestVersionWithoutStatusWritesStatusWithObject(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	schema := `"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`

@@ -22,7 +22,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// scanned counts the scans of a store, but those of records that are no objects, as a controller makes them.
+// scanned counts the scans of a store, except scans of records that are not objects, which a controller makes.
 type scanned struct {
 	storage.Backend
 	scans *atomic.Int64
@@ -35,10 +35,10 @@ func (s scanned) Scan(ctx context.Context, prefix, start string, at storage.Revi
 	return s.Backend.Scan(ctx, prefix, start, at)
 }
 
-// TestRecordsOfOtherReleases: what another server writes is converted once, and what
-// it writes that cannot be converted concerns nobody else: that object cannot be read
-// until there is one that can, and nothing is read anew.
-func TestRecordsOfOtherReleases(t *testing.T) {
+// TestRecordsOfOtherServersAreConvertedOnce: a record that another server writes is converted
+// once. If it cannot be converted, only this object cannot be read until a convertible record is
+// written, and nothing is read again.
+func TestRecordsOfOtherServersAreConvertedOnce(t *testing.T) {
 	t.Parallel()
 	type old struct {
 		meta.TypeMeta   `json:",inline"`
@@ -96,8 +96,9 @@ func TestRecordsOfOtherReleases(t *testing.T) {
 	assert.Zero(t, scans.Load())
 }
 
-// TestHiddenMetricsAreThoseOfTheRelease: what /version is made to tell has no part in it.
-func TestHiddenMetricsAreThoseOfTheRelease(t *testing.T) {
+// TestHiddenMetricsDependOnRelease: the hidden metrics depend on the release, not on the version
+// that /version returns.
+func TestHiddenMetricsDependOnRelease(t *testing.T) {
 	t.Parallel()
 	b := &server.Builder{Authorizer: auth.AllowAll, Release: "1.30", Serving: server.Serving{Version: "v7.3.1", ShowHiddenMetricsFor: "1.29"}}
 	s, err := b.Build(t.Context())

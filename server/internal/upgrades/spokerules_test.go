@@ -33,9 +33,10 @@ type valveV1 struct {
 	} `json:"status,omitempty"`
 }
 
-// TestRulesOfASpoke: what is written in a version keeps the rules of that version,
-// with its paths; what it shows of an object that another version made is let be.
-func TestRulesOfASpoke(t *testing.T) {
+// TestWriteObeysRulesOfItsVersion: a write obeys the rules of its version, with the paths of
+// that version. Violations that the version shows of an object written in another version are
+// tolerated.
+func TestWriteObeysRulesOfItsVersion(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
 		b.Register(registry.Of(registry.Definition[valve]{

@@ -15,9 +15,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// A second release of a program gives a field another name. Build says what the store
-// holds that nobody would see any more; Upgrade says what becomes of it; Migrate stores
-// all objects as the release writes them.
+// A second release of a program renames a field. Build reports stored data that would not be visible any
+// more; Upgrade converts the data; Migrate stores all objects in the form of the release.
 func ExampleServer_Migrate() {
 	ctx := context.Background()
 	release := func(store *memstore.Store, kind *registry.Kind) (*server.Server, error) {
@@ -85,7 +84,7 @@ func ExampleServer_Migrate() {
 	// <nil>
 }
 
-// Who would rather start than decide keeps what does not fit.
+// With ServeIncompatible, the server starts and keeps the data that does not fit.
 func ExampleIncompatibility() {
 	p := server.Incompatibility{
 		Resource: meta.GroupResource{Group: "example.com", Resource: "ships"}, What: "has the field home, which the kind does not have",

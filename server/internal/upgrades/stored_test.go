@@ -22,8 +22,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Releases of a program with a kind Gadget. The second one has lost note, calls color
-// colour, counts size in words, and has a level.
+// Releases of a program with a kind Gadget. The second release has no note, renames color
+// to colour, stores size as a word, and has a level.
 type (
 	gadget1 struct {
 		meta.TypeMeta   `json:",inline"`
@@ -77,7 +77,7 @@ func newGadget(name string, spec map[string]any, metadata ...any) map[string]any
 	return map[string]any{"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": m, "spec": spec}
 }
 
-// refusedStore builds a server over a store and returns why that failed.
+// refusedStore builds a server over a store and returns the error of Build.
 func refusedStore(t *testing.T, store *memstore.Store, kinds ...*registry.Kind) *server.IncompatibleError {
 	t.Helper()
 	b := &server.Builder{Storage: store.Fork(), Authorizer: auth.AllowAll}
@@ -192,9 +192,9 @@ func TestSecondReleaseAndRollback(t *testing.T) {
 	})
 }
 
-// TestRollbackToAKnownRelease: who served the store before need not be told that a newer
-// one has fields that he does not have.
-func TestRollbackToAKnownRelease(t *testing.T) {
+// TestRollbackToKnownReleaseIsAccepted: a release that served the store before starts although a
+// newer release added fields that it does not have.
+func TestRollbackToKnownReleaseIsAccepted(t *testing.T) {
 	t.Parallel()
 	type older struct {
 		meta.TypeMeta   `json:",inline"`
@@ -274,9 +274,9 @@ func TestIncompatibleObjectsCanBeRepairedAndDeleted(t *testing.T) {
 	})
 }
 
-// TestReleasesSideBySide: while servers of two releases stand over one store, neither
-// drops what the other one wrote.
-func TestReleasesSideBySide(t *testing.T) {
+// TestReleasesSideBySideKeepAllFields: while servers of two releases share a store, neither
+// drops fields that the other wrote.
+func TestReleasesSideBySideKeepAllFields(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
