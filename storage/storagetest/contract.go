@@ -45,7 +45,7 @@ const (
 	closeTwice sentence = "Backend.Close: A second Close returns nil."
 
 	stampKeeps    sentence = "Stamper.Stamp: Stamp stores value under name unless the name has a value already, and returns the value that the name has then."
-	historyYields sentence = "Historian.History: History yields the commits of Watch(ctx, prefix, after) up to and including the revision last, which must have been committed, and ends."
+	historyYields sentence = "HistoryReader.History: History yields the commits of Watch(ctx, prefix, after) up to and including the revision last, which must have been committed, and ends."
 	sequenceOf    sentence = "Sequencer.CommitSequence: CommitSequence commits first as Commit does, and then each value of then to the same key, replacing the value before it."
 	importFills   sentence = "Importer.Import: After Import the store has the stamps, its history begins at oldest or at the start of what the store retains, and its newest revision is the largest of oldest and the revisions of the records."
 	importEmpty   sentence = "Importer.Import: It fails with ErrNotEmpty if there was a commit, or if the store has a different value for one of the stamps."
