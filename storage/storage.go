@@ -213,7 +213,7 @@ type Sequencer interface {
 	// CommitSequence commits first as Commit does, and then each value of then to the same key,
 	// replacing the value before it. Each value is a commit of its own, which Watch yields. No value
 	// may be nil. CommitSequence returns the revisions of the successful commits. If a commit fails,
-	// the later values are not committed, and the error is the error that Commit would return. Every
+	// the later values are not committed, and the error is an error of Commit. Every
 	// store accepts SequenceLength values with SequenceBytes bytes in total.
 	CommitSequence(ctx context.Context, first Write, then ...[]byte) ([]Revision, error)
 }

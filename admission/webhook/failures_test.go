@@ -139,7 +139,6 @@ func TestV1beta1Responses(t *testing.T) {
 	}
 }
 
-// TestDenialIsReturnedToClient checks that the status of a denial is returned to the caller.
 // TestFailurePolicyIgnoreKeepsDenials checks that the policy applies to failed calls, not to answers.
 func TestFailurePolicyIgnoreKeepsDenials(t *testing.T) {
 	k := newKit(t)
@@ -153,6 +152,7 @@ func TestFailurePolicyIgnoreKeepsDenials(t *testing.T) {
 	}
 }
 
+// TestDenialIsReturnedToClient checks that the status of a denial is returned to the caller.
 func TestDenialIsReturnedToClient(t *testing.T) {
 	k := newKit(t)
 	for _, test := range []struct {

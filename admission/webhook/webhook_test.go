@@ -339,8 +339,8 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// TestManyWriters checks 200 concurrent writers through five webhooks while configurations come and go.
-func TestManyWriters(t *testing.T) {
+// TestConcurrentWritersPassChangingWebhooks checks 200 concurrent writers through five webhooks while configurations come and go.
+func TestConcurrentWritersPassChangingWebhooks(t *testing.T) {
 	k := newKit(t)
 	var asked atomic.Int64
 	count := func(answer func(http.ResponseWriter, *meta.Object)) func(http.ResponseWriter, *meta.Object) {

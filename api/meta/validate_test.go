@@ -97,9 +97,9 @@ func TestMetadataMessages(t *testing.T) {
 	}
 }
 
-// TestMetadataFaultsAreBounded: the number of causes is limited for a body with many invalid
+// TestMetadataViolationsAreBounded: the number of causes is limited for a body with many invalid
 // labels.
-func TestMetadataFaultsAreBounded(t *testing.T) {
+func TestMetadataViolationsAreBounded(t *testing.T) {
 	labels := map[string]any{}
 	for i := range 5000 {
 		labels[fmt.Sprint("-", i)] = "-"

@@ -84,8 +84,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: devs}]
 	assert.True(t, answer.Status.Authenticated, "token reviews know users")
 }
 
-// TestOwnAuthenticators checks that configured authenticators work beside the users of As.
-func TestOwnAuthenticators(t *testing.T) {
+// TestConfiguredAuthenticatorsWork checks that configured authenticators work beside the users of As.
+func TestConfiguredAuthenticatorsWork(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Authenticators = []auth.Authenticator{auth.AuthenticatorFunc(func(r *http.Request) (*auth.User, error) {

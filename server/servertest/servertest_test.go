@@ -59,8 +59,8 @@ func count(t testing.TB, s *servertest.Server) int {
 	return len(list)
 }
 
-// TestManyServers runs 200 servers at once, each with its own objects.
-func TestManyServers(t *testing.T) {
+// TestManyServersHaveSeparateObjects runs 200 servers at once, each with its own objects.
+func TestManyServersHaveSeparateObjects(t *testing.T) {
 	servers := make([]*servertest.Server, 200)
 	for i := range servers {
 		servers[i] = servertest.New(t)

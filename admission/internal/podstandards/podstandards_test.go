@@ -71,8 +71,8 @@ func TestAnnotationsAreReadByWireName(t *testing.T) {
 	}
 }
 
-// TestForeignTrees checks trees that are not pod specs.
-func TestForeignTrees(t *testing.T) {
+// TestCheckToleratesForeignTrees checks trees that are not pod specs.
+func TestCheckToleratesForeignTrees(t *testing.T) {
 	for _, tree := range []string{
 		`{}`, `{"containers":1}`, `{"containers":[1,{"securityContext":[]}],"volumes":[null,{"name":{}}],"securityContext":"x","os":[]}`,
 		`{"containers":[{"name":1,"ports":{"hostPort":1},"securityContext":{"capabilities":{"add":{}},"runAsUser":"0","seccompProfile":7}}]}`,

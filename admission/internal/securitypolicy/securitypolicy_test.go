@@ -127,8 +127,8 @@ func TestFillKeepsFieldsOfPod(t *testing.T) {
 	}
 }
 
-// TestForeignTrees checks trees that are neither pod specs nor policies.
-func TestForeignTrees(t *testing.T) {
+// TestFillAndCheckTolerateForeignTrees checks trees that are neither pod specs nor policies.
+func TestFillAndCheckTolerateForeignTrees(t *testing.T) {
 	trees := []string{`{}`, `{containers: 1, volumes: x, securityContext: []}`, `{containers: [1, {securityContext: x}], volumes: [{hostPath: 7, projected: {sources: [1, {}]}}], runAsUser: 7, seLinux: {rule: MustRunAs}}`}
 	for _, p := range trees {
 		for _, spec := range trees {
