@@ -16,7 +16,7 @@ func library(t *testing.T) []source {
 	return slices.DeleteFunc(sources(t), func(s source) bool { return s.test() || strings.HasPrefix(s.path, "examples/") })
 }
 
-func TestSizes(t *testing.T) {
+func TestFilesAndFunctionsAreSmall(t *testing.T) {
 	const maxFile, maxFunction = 600, 60
 	excused := except(nil)
 	for _, s := range library(t) {

@@ -72,7 +72,7 @@ func (k *Kind) Hooks(s *schema.Schema, p names.Profile) Behavior {
 	return b
 }
 
-// VersionFor returns the version whose objects have the Go type t. For versions without Go types,
+// VersionFor returns the version with the Go type t. For versions without Go types,
 // any t matches the storage version. The result is nil if no version matches.
 func (k *Kind) VersionFor(t reflect.Type) *KindVersion {
 	for i := range k.Versions {
@@ -210,7 +210,7 @@ type Allocator struct {
 	Source meta.GroupResource
 
 	// Initial returns the objects of Source that describe the values which Allocate uses without any
-	// objects of Source; only the pool of services has them. The server creates them at start, and
+	// objects of Source; only the allocator of services has them. The server creates them at start, and
 	// again if they are deleted.
 	Initial func(p names.Profile) []*meta.Object
 }
@@ -329,7 +329,7 @@ type DeleteOptions struct {
 type Scale struct {
 	SpecReplicas, StatusReplicas, Selector string
 
-	// Body is the kind that clients see, whose hub must be autoscaling/v1 Scale, see
+	// Body is the kind that clients see. Its hub must be autoscaling/v1 Scale, see
 	// Subresource.Body. If it is nil, clients see only autoscaling/v1.
 	Body *Kind
 }

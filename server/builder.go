@@ -146,7 +146,7 @@ type Builder struct {
 	// fails unregisters its metrics, but the metrics of a server that was shut down stay.
 	Metrics *prometheus.Registry
 
-	// Release selects the Kubernetes release whose API versions are served, such as "1.22". A
+	// Release selects the Kubernetes release that defines the served API versions, such as "1.22". A
 	// version of a kind is served if it was introduced in that release or before, and not removed
 	// by then. Release also decides the defaults of feature gates. Objects are stored so that the
 	// previous release can read them, and objects that any release has stored can be read. The

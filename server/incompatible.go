@@ -84,7 +84,7 @@ func (e *IncompatibleError) Error() string {
 	return text.String()
 }
 
-// logUnserved logs the number of stored objects whose kind is neither registered nor defined,
+// logUnserved logs the number of stored objects of kinds that are neither registered nor defined,
 // because clients cannot see them.
 func (s *Server) logUnserved() {
 	const most = 20 // number of kinds in the message

@@ -128,7 +128,7 @@ func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 		}
 	}
 	for t, s := range b.plain {
-		if s.Compile() == nil { // a field hidden by another one is not reached by s.Compile
+		if s.Compile() == nil { // a field hidden by another field is not reached by s.Compile
 			c.plain.LoadOrStore(t, s)
 		}
 	}
@@ -209,7 +209,7 @@ type builder struct {
 	plain   map[reflect.Type]*Schema // see plainSchema
 	fields  []fieldAt                // lists in these are checked once all structs are complete
 	open    []reflect.Type           // types being described, outermost first, since the last struct
-	inline  []reflect.Type           // structs whose fields are being added, each inlined in the one before
+	inline  []reflect.Type           // structs that are being added, each inlined in the previous struct
 	faults  []error
 }
 
@@ -374,7 +374,7 @@ func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bo
 					b.fault(at{t, sf.Name}, "the json name %q is taken by field %s", f.Name, old.GoName)
 				}
 				if len(old.Index) <= len(f.Index) {
-					continue // as in encoding/json, the outer field hides the inner one
+					continue // as in encoding/json, the outer field hides the inner field
 				}
 			}
 			st.Add(f)

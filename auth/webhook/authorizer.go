@@ -19,7 +19,7 @@ import (
 // Bounds of the cache and of the calls.
 const (
 	maxCachedReviews = 8192
-	maxKey           = 10_000 // bytes of the largest review whose answer is cached
+	maxKey           = 10_000 // bytes of the largest review with a cached answer
 	firstWait        = 100 * time.Millisecond
 )
 
@@ -106,7 +106,7 @@ type resource struct {
 }
 
 // selector restricts a review to the objects that the request selects. A selector that does not
-// parse is omitted: a user who is allowed without the restriction is allowed with it.
+// parse is omitted: a user that is allowed without the restriction is allowed with it.
 type selector struct {
 	Requirements []meta.LabelSelectorRequirement `json:"requirements"`
 }

@@ -49,7 +49,7 @@ type Candidate struct {
 // candidacy is the state of a call of Run. It is used by one goroutine at a time.
 type candidacy struct {
 	*Candidate
-	held    *Lease    // the lease as last seen, whoever holds it
+	held    *Lease    // the lease as last seen, regardless of its holder
 	seen    time.Time // when held was first seen in this version
 	renewed time.Time // when the last successful renewal began
 	mayHold bool      // a write of the lease had no answer, so this candidate may hold it

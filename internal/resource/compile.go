@@ -188,7 +188,7 @@ func (c *compiler) versions(t *Type) {
 	}
 }
 
-// conversions compiles the conversions of a kind whose versions have Go structs of their own.
+// conversions compiles the conversions of a kind with a Go struct for each version.
 func (c *compiler) conversions(t *Type) {
 	for i, kv := range c.kind.Versions {
 		v := t.Versions[i]

@@ -145,7 +145,7 @@ type plain struct {
 	meta.ObjectMeta `json:"metadata"`
 }
 
-func TestCompileReportsEveryFault(t *testing.T) {
+func TestCompileReportsEveryError(t *testing.T) {
 	_ = misplaced{}.hidden // Compile rejects the tag of this field
 	type noMeta struct {
 		Spec struct{} `json:"spec"`

@@ -61,7 +61,7 @@ func (v *Version) ItemVersion(s *Subresource) *Version {
 	return v
 }
 
-// ColumnsVersion returns the version whose objects the columns read: the hub if v converts and
+// ColumnsVersion returns the version of the objects that the columns read: the hub if v converts and
 // declares no columns, else v.
 func (v *Version) ColumnsVersion() *Version { return v.columns }
 

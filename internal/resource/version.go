@@ -26,7 +26,7 @@ type Version struct {
 
 	lacks      []string             // names of subresources that the type has and this version does not serve
 	schema     *schema.Schema       // see Schema
-	gated      bool                 // the schema has fields whose feature gate is off
+	gated      bool                 // the schema has fields with a disabled feature gate
 	at         int                  // index of the version in Type.schemas
 	conversion *registry.Conversion // conversion to and from the hub; nil for the hub and for types without conversions
 	columns    *Version             // see ColumnsVersion

@@ -14,8 +14,8 @@ import (
 // maxText limits the text of a remote server that is passed on to users, in bytes.
 const maxText = 1024
 
-// Reviewer posts reviews of one kind to a remote server. A review is an object whose spec holds the
-// question and whose status holds the answer. A Reviewer is safe for concurrent use.
+// Reviewer posts reviews of a kind to a remote server. A review is an object with the question in its
+// spec and the answer in its status. A Reviewer is safe for concurrent use.
 type Reviewer struct {
 	api, kind string
 	caller    *Caller

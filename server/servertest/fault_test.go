@@ -90,8 +90,8 @@ func TestRulesMatch(t *testing.T) {
 	}
 }
 
-// TestEffects checks the result of each effect, in process and on a socket.
-func TestEffects(t *testing.T) {
+// TestEffectsChangeResponses checks the result of each effect, in process and on a socket.
+func TestEffectsChangeResponses(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	create(t, s, "a", "v")

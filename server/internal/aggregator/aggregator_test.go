@@ -114,7 +114,7 @@ func TestTableFollowsObjects(t *testing.T) {
 	a.Close()
 }
 
-func TestPriorities(t *testing.T) {
+func TestPriorityOfVersionWithoutAPIService(t *testing.T) {
 	table := newTest(&objects{}).Table()
 	of := func(group, version string) Priority {
 		return table.Priority(meta.GroupVersion{Group: group, Version: version})

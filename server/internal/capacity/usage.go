@@ -39,7 +39,7 @@ type Usage struct {
 // Begin binds the Usage to a Limiter.
 func (u *Usage) Begin(l *Limiter) { u.limiter = l }
 
-// Classify determines the flow of a request whose user is known, and sets the flow headers of the
+// Classify determines the flow of a request with a known user, and sets the flow headers of the
 // response.
 func (u *Usage) Classify(a auth.Attributes, h http.Header) {
 	l := u.limiter

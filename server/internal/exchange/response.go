@@ -81,7 +81,7 @@ func (w *Response) End() {
 	r.Usage.End()
 }
 
-// Send writes a response whose body is complete.
+// Send writes a response with a complete body.
 func (w *Response) Send(m media.Type, code int, body []byte) {
 	if m.Pretty && m.Format == codec.JSON {
 		body = codec.Indent(nil, body)

@@ -249,9 +249,9 @@ func TestShuffleSharding(t *testing.T) {
 	})
 }
 
-// TestBorrowing checks that levels borrow unused seats up to the part that their owner keeps, and
+// TestLevelsBorrowUnusedSeats checks that levels borrow unused seats up to the part that their owner keeps, and
 // that the owner gets released seats before another level borrows them.
-func TestBorrowing(t *testing.T) {
+func TestLevelsBorrowUnusedSeats(t *testing.T) {
 	half := 50
 	levels := []flowcontrol.PriorityLevel{
 		{Name: "lender", Shares: 1, Lendable: 60, Queuing: queuing(8, 2, 50)},

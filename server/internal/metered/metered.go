@@ -28,7 +28,7 @@ type backend struct {
 	labeled      map[meta.GroupResource]bool // resources that have series; used only by makeCounts and forget, which kept serializes
 }
 
-// historianBackend is a backend whose store is a storage.HistoryReader.
+// historianBackend is a backend over a storage.HistoryReader.
 type historianBackend struct {
 	*backend
 	storage.HistoryReader

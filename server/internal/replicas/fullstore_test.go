@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// crowdedStore is a store of several servers that takes nothing but deletions while it is full.
+// crowdedStore is a store of several servers that accepts only deletions while it is full.
 type crowdedStore struct {
 	apitest.SharedStore
 	full atomic.Bool

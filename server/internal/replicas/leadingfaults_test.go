@@ -27,7 +27,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// fullStore takes deletions alone.
+// fullStore is the plan of a full store: it accepts only deletions.
 func fullStore(c faultinject.Call) faultinject.Fault {
 	for _, w := range c.Writes {
 		if w.Value != nil {
@@ -37,7 +37,7 @@ func fullStore(c faultinject.Call) faultinject.Fault {
 	return faultinject.Fault{}
 }
 
-// unanswered makes commits of a key, whose answers are lost.
+// unanswered applies commits of a key and loses their answers.
 func unanswered(key string) faultinject.Plan {
 	return func(c faultinject.Call) faultinject.Fault {
 		if c.Op == faultinject.OpCommit && c.Key == key {
@@ -122,9 +122,9 @@ func TestFullStoreIsSwept(t *testing.T) {
 	})
 }
 
-// TestLeaderOfAFullStoreLearns that another one began while there was room, though it can
-// renew nothing.
-func TestLeaderOfAFullStoreLearns(t *testing.T) {
+// TestLeaderOfFullStoreNoticesSuccessor: the leader of a full store, which cannot renew its
+// Lease, notices that another server became the leader while there was room.
+func TestLeaderOfFullStoreNoticesSuccessor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -165,8 +165,9 @@ func TestReleaseAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// TestLeadersRenewWhatOthersEdit all the time.
-func TestLeadersRenewWhatOthersEdit(t *testing.T) {
+// TestLeaseIsRenewedDespiteEdits: a leader renews its Lease although other clients edit the
+// Lease all the time.
+func TestLeaseIsRenewedDespiteEdits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -190,8 +191,9 @@ func TestLeadersRenewWhatOthersEdit(t *testing.T) {
 	})
 }
 
-// TestFormerLeaderSaysSo though its controllers have not ended.
-func TestFormerLeaderSaysSo(t *testing.T) {
+// TestFormerLeaderIsReportedBeforeControllersEnd: a former leader reports that it does not lead
+// although its controllers have not ended.
+func TestFormerLeaderIsReportedBeforeControllersEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -215,9 +217,9 @@ func TestFormerLeaderSaysSo(t *testing.T) {
 	})
 }
 
-// TestLeadersBeginWithAllThatWasWritten: what the leader before wrote, MapEvent has seen when
-// Reconcile is called.
-func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
+// TestMapEventSeesWritesOfFormerLeader: when a new leader calls Reconcile, MapEvent has seen all
+// writes of the former leader.
+func TestMapEventSeesWritesOfFormerLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -270,7 +272,7 @@ func TestFailureOfTheControllers(t *testing.T) {
 	require.NoError(t, s.Shutdown(context.Background()))
 }
 
-// wrongClock is the store of a machine whose clock is wrong, as the others see it.
+// wrongClock is the store of a machine with a wrong clock, as the other servers see it.
 type wrongClock struct {
 	*faultinject.Store
 	says []byte
@@ -322,8 +324,9 @@ func TestLeaderElectionToleratesClockSkew(t *testing.T) {
 	}
 }
 
-// TestLeaderOverASlowStore goes on, though each renewal takes longer than it is until the next.
-func TestLeaderOverASlowStore(t *testing.T) {
+// TestLeaderOverSlowStoreContinues: the leader continues although each renewal takes longer than
+// the interval between renewals.
+func TestLeaderOverSlowStoreContinues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)

@@ -99,9 +99,9 @@ func TestServersWatchEachOthersWrites(t *testing.T) {
 	assert.Equal(t, "ADDED d", w.B.Watch(apitest.ConfigMapsPath + "?watch=1&resourceVersion=" + mark.ResourceVersion() + fields).NextN(3)[2])
 }
 
-// TestPagesMoveBetweenServers: each page of a list may come from another server, also from
-// one that started after the list began, and all show one state.
-func TestPagesMoveBetweenServers(t *testing.T) {
+// TestPagesMayComeFromDifferentServers: each page of a list may come from another server,
+// including a server that started after the list began, and all pages show the same state.
+func TestPagesMayComeFromDifferentServers(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, inner storage.Backend) {
 		store := apitest.KeepOpen{Backend: inner}
@@ -186,9 +186,9 @@ func TestServersObeyNewRights(t *testing.T) {
 	}
 }
 
-// TestServersSeeDeletedAccounts: the token of an account that was deleted at one server, or
-// of another one of its name, or that is bound to what was deleted, is worth nothing at another.
-func TestServersSeeDeletedAccounts(t *testing.T) {
+// TestTokensOfDeletedObjectsAreRefusedByOtherServers: a token is refused if its account, or the
+// object that it is bound to, was deleted or replaced through another server.
+func TestTokensOfDeletedObjectsAreRefusedByOtherServers(t *testing.T) {
 	t.Parallel()
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(t, err)

@@ -40,9 +40,9 @@ func duplicate(t *testing.T, got *meta.Object, field, value string) {
 		got.List("details", "causes"))
 }
 
-// TestUnique: whatever verb writes a unique value that another object holds is
-// refused, until that one is gone or has another.
-func TestUnique(t *testing.T) {
+// TestValueOfOtherObjectIsRefused: a write by any verb of a unique value that another object
+// holds is refused until that object is deleted or has another value.
+func TestValueOfOtherObjectIsRefused(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
 		store := apitest.KeepOpen{Backend: inner}
@@ -154,9 +154,9 @@ func TestUniqueRace(t *testing.T) {
 	})
 }
 
-// TestUniqueWithAPool: both kinds of values are kept apart, also where they look the
-// same.
-func TestUniqueWithAPool(t *testing.T) {
+// TestUniqueAndAllocatedValuesAreSeparate: unique values and allocated values do not collide,
+// even if they are equal.
+func TestUniqueAndAllocatedValuesAreSeparate(t *testing.T) {
 	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	pool := &registry.Allocator{
@@ -262,9 +262,9 @@ func TestUniqueAmongOldObjects(t *testing.T) {
 	require.Len(t, reserved(t, store), 3)
 }
 
-// TestUniqueOfDamagedObjects: what an object holds that cannot be read stays its own
-// until it is deleted.
-func TestUniqueOfDamagedObjects(t *testing.T) {
+// TestUnreadableObjectKeepsUniqueValue: the unique value of an object that cannot be read stays
+// reserved until the object is deleted.
+func TestUnreadableObjectKeepsUniqueValue(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})
 	store := faultinject.Wrap(apitest.KeepOpen{Backend: inner}, nil)
@@ -285,9 +285,9 @@ func TestUniqueOfDamagedObjects(t *testing.T) {
 	apitest.Must(t, later, 201, "POST", apitest.SitesPath, site("b", `{"host":"h"}`))
 }
 
-// TestUniqueOfNamesWithSpaces: whatever name a kind allows, who holds a value is found
-// by writers that come upon its reservation.
-func TestUniqueOfNamesWithSpaces(t *testing.T) {
+// TestReservationFindsObjectOfAnyName: a writer that meets a reservation finds the object that
+// holds the value, for every name that the kind allows.
+func TestReservationFindsObjectOfAnyName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain", "with a space", " ", "x "} {
 		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOf checks the attributes of conventional paths, and of unusual spellings that must not bypass
+// TestOfParsesUnusualPaths checks the attributes of conventional paths, and of unusual spellings that must not bypass
 // authorization.
-func TestOf(t *testing.T) {
+func TestOfParsesUnusualPaths(t *testing.T) {
 	type want struct {
 		verb, group, version, resource, namespace, name, sub string
 	}

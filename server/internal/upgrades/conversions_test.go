@@ -48,7 +48,7 @@ func TestExplicitDefaultsAreStored(t *testing.T) {
 	}
 }
 
-// Gauge is a kind whose older version learns a field in a later release.
+// Gauge is a kind with an older version that gets a field in a later release.
 type Gauge struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
@@ -60,7 +60,7 @@ type GaugeSpec struct {
 	Mode string `json:"mode,omitempty"`
 }
 
-// GaugeV1 is the version that gauges are stored in.
+// GaugeV1 is the storage version of gauges.
 type GaugeV1 struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
@@ -75,7 +75,7 @@ func gaugeServer(t *testing.T, store storage.Backend, k *registry.Kind) *apitest
 	return apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), func(b *server.Builder) { b.Register(k) }))
 }
 
-// firstGauges is a release with one version, the others have two.
+// firstGauges is a release with a single version; the other releases have two.
 func firstGauges() *registry.Kind {
 	return registry.Of(registry.Definition[GaugeV1]{Group: "example.com", Kind: "Gauge", Version: "v1"})
 }
@@ -122,9 +122,9 @@ func TestConversionsChange(t *testing.T) {
 	assert.Equal(t, "b", apitest.NestedString(got.Body, "metadata", "labels", "a"))
 }
 
-// TestOlderServerKeepsTheHubForm: a server of a release that knows one version only
-// changes an object, also a large one; what it could not see is still there.
-func TestOlderServerKeepsTheHubForm(t *testing.T) {
+// TestOlderServerKeepsHubFields: a server of a release that knows a single version changes an
+// object, which may be large. Fields that this release does not know are kept.
+func TestOlderServerKeepsHubFields(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]string{"small": "x", "large": strings.Repeat("x", 300<<10)} {
 		t.Run(name, func(t *testing.T) {
@@ -331,8 +331,9 @@ func TestConversionPanics(t *testing.T) {
 	assert.Contains(t, told[0], "path="+gadgetPath("v1", ""))
 }
 
-// TestConversionPanicsByCause: what a conversion panics with names the object.
-func TestConversionPanicsByCause(t *testing.T) {
+// TestConversionPanicsAreLimitedInLog: the panic values name the object, so each of the 100 panics is
+// different. The log has ten of them.
+func TestConversionPanicsAreLimitedInLog(t *testing.T) {
 	t.Parallel()
 	log := &apitest.ErrorLog{}
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2", func(b *server.Builder) { b.Logger = slog.New(log) })

@@ -68,9 +68,10 @@ func TestFormerScales(t *testing.T) {
 	assert.Equal(t, map[string]any{"replicas": 0.0, "targetSelector": "app"}, got.Body["status"], "labels cannot say it")
 }
 
-// TestScaleOfFormerControllers: the group extensions had the sizes of replication controllers
-// and not these, which discovery and the documents of the API tell.
-func TestScaleOfFormerControllers(t *testing.T) {
+// TestExtensionsServesScaleOfReplicationControllers: the group extensions had the scale of
+// replication controllers, but not the controllers themselves. Discovery and the OpenAPI
+// documents show that.
+func TestExtensionsServesScaleOfReplicationControllers(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "1.15")
 	const all = "/api/v1/namespaces/default/replicationcontrollers"
@@ -99,8 +100,7 @@ func TestScaleOfFormerControllers(t *testing.T) {
 	apitest.NewInRelease(t, "1.16").Must(404, "GET", scale, nil)
 }
 
-// period is the body of a subresource that a program has, and formerPeriod that of an older
-// version, in words.
+// period is the body of a subresource, and formerPeriod is its older version, in words.
 type period struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
@@ -115,9 +115,9 @@ type formerPeriod struct {
 	Often string `json:"often"`
 }
 
-// TestBodiesOfVersions: callers of a version have the body of a subresource in the version
-// of that name, if there is one, and what cannot become one of the hub is refused.
-func TestBodiesOfVersions(t *testing.T) {
+// TestBodyHasVersionOfRequest: the body of a subresource has the version of the request if the
+// body kind has a version of that name. A body that cannot be converted to the hub is refused.
+func TestBodyHasVersionOfRequest(t *testing.T) {
 	t.Parallel()
 	body := registry.Of(registry.Definition[period]{Group: "example.com", Version: "v1", Kind: "Period",
 		Versions: []registry.VersionOf[period]{registry.Spoke[formerPeriod, period]{Version: "v1beta1",
@@ -191,7 +191,7 @@ func assertKind(t *testing.T, a *apitest.Client, apiVersion, name, group, versio
 
 // TestRollback: a rollback request writes the revision and the annotations to record into the
 // deployment, for its controller.
-func TestRollback(t *testing.T) {
+func TestRollbackIsWrittenToDeployment(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "1.15")
 	for _, version := range []string{"extensions/v1beta1", "apps/v1beta1"} {

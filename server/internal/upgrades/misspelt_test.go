@@ -58,8 +58,9 @@ spec:
               free: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `
 
-// TestMisspeltFields of parts of the server are errors, of all kinds of kinds.
-func TestMisspeltFields(t *testing.T) {
+// TestMisspeltFieldsAreErrors: misspelt fields in parts of the server are errors, for kinds of
+// every form.
+func TestMisspeltFieldsAreErrors(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	c := servertest.New(t, shelves, func(b *server.Builder) { b.Register(registry.FromCRD([]byte(boxes))) }).Objects()

@@ -22,7 +22,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// scanned counts the scans of a store, but those of records that are no objects, as a controller makes them.
+// scanned counts the scans of a store, except scans of records that are not objects, which a controller makes.
 type scanned struct {
 	storage.Backend
 	scans *atomic.Int64

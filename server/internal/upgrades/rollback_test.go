@@ -40,8 +40,8 @@ func releaseOver(t *testing.T, dir, release string) (*apitest.Client, func()) {
 	}
 }
 
-// TestUpgradeAndRollback takes objects that the oldest release wrote through the newest,
-// which writes all of them anew, and back: each is as it was, field by field.
+// TestUpgradeAndRollback: the newest release rewrites all objects that the oldest release wrote.
+// Back under the oldest release, each object equals its original, field by field.
 func TestUpgradeAndRollback(t *testing.T) {
 	t.Parallel()
 	const oldest, each = "1.15", 100
@@ -150,9 +150,9 @@ func exact(t testing.TB, got apitest.Response) (tree map[string]any) {
 	return tree
 }
 
-// TestStorageVersions: what a release stores the release before serves, if that has the
-// kind at all.
-func TestStorageVersions(t *testing.T) {
+// TestPreviousReleaseServesStorageVersion: the storage version of each kind of a release is
+// served by the release before, if that release has the kind.
+func TestPreviousReleaseServesStorageVersion(t *testing.T) {
 	t.Parallel()
 	before := map[string][]string{}
 	for r := release.Oldest; r.Compare(release.Newest) <= 0; r = r.Next() {

@@ -72,8 +72,8 @@ func TestEndedMigrationStays(t *testing.T) {
 	assert.Equal(t, ended.ResourceVersion(), one.Must(200, "GET", migrations+"/m", nil).ResourceVersion())
 }
 
-// TestMigrationsOneAtATime: Migrate waits for a migration that runs.
-func TestMigrationsOneAtATime(t *testing.T) {
+// TestMigrateWaitsForRunningMigration: Migrate waits for a migration that is running.
+func TestMigrateWaitsForRunningMigration(t *testing.T) {
 	t.Parallel()
 	store, s, _ := storedGadgetsOfOne(t, 1200)
 	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget2]("v1", upgradeGadget)))
@@ -104,7 +104,7 @@ func newMigration(name, group, resource string) map[string]any {
 
 const customDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// definedThings defines things.example.org with two versions, of which one is stored.
+// definedThings returns the definition of things.example.org with two versions and the given storage version.
 func definedThings(stored string) map[string]any {
 	var versions []any
 	for _, name := range []string{"v1", "v2"} {
@@ -115,9 +115,9 @@ func definedThings(stored string) map[string]any {
 		"spec": map[string]any{"group": "example.org", "scope": "Namespaced", "names": map[string]any{"plural": "things", "kind": "Thing"}, "versions": versions}}
 }
 
-// TestWriteUnderWayWhileAVersionIsMigrated: an object that was on its way to the store in
-// the former storage version is stored in the present one when its writer is answered.
-func TestWriteUnderWayWhileAVersionIsMigrated(t *testing.T) {
+// TestWriteDuringMigrationUsesNewStorageVersion: a write that began with the former storage
+// version is stored in the new storage version when it is acknowledged.
+func TestWriteDuringMigrationUsesNewStorageVersion(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		const key = "things.example.org/default/a"
@@ -145,9 +145,9 @@ func TestWriteUnderWayWhileAVersionIsMigrated(t *testing.T) {
 	})
 }
 
-// TestMigrationUnderWayWhileAVersionIsMigrated: so is one that a migration to the former
-// version was about to store.
-func TestMigrationUnderWayWhileAVersionIsMigrated(t *testing.T) {
+// TestMigrationDuringMigrationUsesNewStorageVersion: an object that a migration to the former
+// version was about to store is stored in the new storage version.
+func TestMigrationDuringMigrationUsesNewStorageVersion(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		const key = "things.example.org/default/a"
@@ -233,7 +233,7 @@ func TestMigrationCutOff(t *testing.T) {
 	}
 }
 
-// Gadgets of a hub that says more than the version that is stored.
+// Gadgets with a hub that has more fields than the storage version.
 type (
 	plainGadget struct {
 		meta.TypeMeta   `json:",inline"`

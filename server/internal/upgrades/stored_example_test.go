@@ -84,7 +84,7 @@ func ExampleServer_Migrate() {
 	// <nil>
 }
 
-// Who would rather start than decide keeps what does not fit.
+// With ServeIncompatible, the server starts and keeps the data that does not fit.
 func ExampleIncompatibility() {
 	p := server.Incompatibility{
 		Resource: meta.GroupResource{Group: "example.com", Resource: "ships"}, Text: "has the field home, which the kind does not have",

@@ -22,8 +22,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Releases of a program with a kind Gadget. The second one has lost note, calls color
-// colour, counts size in words, and has a level.
+// Releases of a program with a kind Gadget. The second release has no note, renames color
+// to colour, stores size as a word, and has a level.
 type (
 	gadget1 struct {
 		meta.TypeMeta   `json:",inline"`
@@ -77,7 +77,7 @@ func newGadget(name string, spec map[string]any, metadata ...any) map[string]any
 	return map[string]any{"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": m, "spec": spec}
 }
 
-// refusedStore builds a server over a store and returns why that failed.
+// refusedStore builds a server over a store and returns the error of Build.
 func refusedStore(t *testing.T, store *memstore.Store, kinds ...*registry.Kind) *server.IncompatibleError {
 	t.Helper()
 	b := &server.Builder{Storage: store.Fork(), Authorizer: auth.AllowAll}

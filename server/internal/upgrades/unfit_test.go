@@ -62,9 +62,9 @@ func TestUnrepresentableObjectsCanBeMigratedAndDeleted(t *testing.T) {
 	a.Must(404, "GET", gadget, nil)
 }
 
-// TestBuildRefusesKindWhoseScopeChanged: a kind whose stored objects have another scope is refused
-// with the reason, and the release before still serves them.
-func TestBuildRefusesKindWhoseScopeChanged(t *testing.T) {
+// TestBuildRefusesKindWithChangedScope: a kind with stored objects of another scope is refused
+// with the reason, and the previous release still serves the objects.
+func TestBuildRefusesKindWithChangedScope(t *testing.T) {
 	t.Parallel()
 	kind := func(scope registry.Scope) *registry.Kind {
 		return registry.Of(registry.Definition[plainGadget]{Group: "example.com", Version: "v1", Kind: "Gadget", Scope: scope})
@@ -120,8 +120,8 @@ func TestBuildReportsObjectsThatConversionRefuses(t *testing.T) {
 	}}, e.Problems)
 }
 
-// TestProblemsCountObjects: what is wrong with an object in several places is wrong with one.
-func TestProblemsCountObjects(t *testing.T) {
+// TestProblemsCountObjectsOnce: an object with several problems counts as a single object.
+func TestProblemsCountObjectsOnce(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
@@ -150,7 +150,7 @@ func TestProblemsCountObjects(t *testing.T) {
 	}
 }
 
-// narrow is a store that takes no more of one object.
+// narrow is a store that refuses further writes of an object as too large.
 type narrow struct {
 	*memstore.Store
 	key string
