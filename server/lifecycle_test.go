@@ -79,7 +79,7 @@ func TestFailedBuildClosesStoreAndPlugins(t *testing.T) {
 		"the stamp":     fails(faultinject.OpStamp),
 		"other names":   func(b *server.Builder) { b.Names = names.Orch },
 		"the revision":  fails(faultinject.OpRevision),
-		"a part of its data": func(b *server.Builder) {
+		"an interrupted copy": func(b *server.Builder) {
 			_, err := b.Storage.Commit(t.Context(), storage.Write{Key: storage.IncompleteKey, Value: []byte("x")})
 			require.NoError(t, err)
 		},
