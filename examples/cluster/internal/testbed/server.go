@@ -1,9 +1,8 @@
-package main
+package testbed
 
 import (
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,31 +23,11 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// Long tests are requested with flags:
-//
-//	go test -run TestHistories -hold 1m -timeout 1h
-//	go test -run TestRounds -rounds 1000 -timeout 1h
-var (
-	hold   = flag.Duration("hold", 0, "minimal duration of each fault of TestHistories")
-	rounds = flag.Int("rounds", 5, "how often the server of TestRounds is stopped")
-)
-
 // binary is the path of the program under test.
 var binary string
 
-func TestMain(m *testing.M) {
-	if mode := os.Getenv(asBeating); mode != "" {
-		beating(mode == "every").Main()
-		return
-	}
-	flag.Parse()
-	if *candidacy != "" {
-		if err := beCandidate(*candidacy, flag.Arg(0)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
+// Main builds the program in the working directory, runs the tests, and exits.
+func Main(m *testing.M) {
 	dir, err := os.MkdirTemp("", "cluster-test-")
 	if err != nil {
 		panic(err)
@@ -65,23 +43,21 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// process is a server in a process of its own, which can be killed, paused and restarted at the same
-// address.
-type process struct {
-	t      testing.TB
-	number int
-	url    string
-	args   []string
+// Binary returns the path of the program that Main has built.
+func Binary() string { return binary }
+
+// Server is a server in a process of its own, which keeps its address when it is restarted. The
+// exported fields can be changed while the process does not run.
+type Server struct {
+	Client  // of the administrator, after the first Ready
+	Number  int
+	Args    []string // the first six are --data-dir, --secure-port and --kubeconfig
+	Program string   // path of the program; empty for Binary
+	Env     []string // nil for the environment of the tests
+
 	log    tail
-
-	program string   // empty for binary
-	env     []string // nil for the environment of the tests
-
 	cmd    *exec.Cmd
-	exited chan struct{}
-	client *http.Client // client of the administrator
-
-	patience time.Duration // time limit of a request; 0 is 2 seconds
+	exited chan struct{} // closed after the process has exited
 }
 
 // tail is a writer that keeps the end of the data written to it.
@@ -120,55 +96,87 @@ func freePort(t testing.TB) int {
 	return 0
 }
 
-// newProcess returns a server with its keys in a directory. It is not started.
-func newProcess(t testing.TB, number int, dir string, args ...string) *process {
+// NewServer returns a server with its keys in a directory. It is not started.
+func NewServer(t testing.TB, number int, dir string, args ...string) *Server {
 	port := freePort(t)
-	p := &process{t: t, number: number, url: fmt.Sprintf("https://127.0.0.1:%d", port)}
-	p.args = append([]string{
+	s := &Server{Client: Client{URL: fmt.Sprintf("https://127.0.0.1:%d", port), t: t}, Number: number}
+	s.Args = append([]string{
 		"--data-dir", dir, "--secure-port", fmt.Sprint(port),
 		"--kubeconfig", filepath.Join(dir, fmt.Sprintf("admin-%d.kubeconfig", number)),
 	}, args...)
 	t.Cleanup(func() {
-		p.kill()
+		s.Kill()
 		if t.Failed() {
-			t.Logf("server %d wrote:\n%s", number, &p.log)
+			t.Logf("server %d wrote:\n%s", number, &s.log)
 		}
 	})
-	return p
+	return s
 }
 
-// start starts the process without waiting; ready waits until it serves.
-func (p *process) start() {
-	p.t.Helper()
-	cmd, exited := exec.Command(cmp.Or(p.program, binary), p.args...), make(chan struct{})
-	cmd.Env, cmd.Stderr = p.env, &p.log
-	if runtime.GOOS == "linux" {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+// StartServers starts n servers concurrently on one etcd, with additional flags.
+func StartServers(t testing.TB, endpoints []string, n int, flags ...string) (servers []*Server) {
+	t.Helper()
+	dir := t.TempDir()
+	args := append([]string{
+		"--storage", "etcd", "--etcd-servers", "http://" + strings.Join(endpoints, ",http://"), "--etcd-compaction-interval", "0",
+	}, flags...)
+	for i := range n {
+		servers = append(servers, NewServer(t, i, dir, args...))
 	}
-	require.NoError(p.t, cmd.Start())
-	p.cmd, p.exited = cmd, exited
+	for _, s := range servers {
+		s.Start()
+	}
+	for _, s := range servers {
+		s.Ready()
+	}
+	return servers
+}
+
+// StartCluster starts three servers on an etcd with three members.
+func StartCluster(t testing.TB, flags ...string) (*etcdtest.Cluster, []*Server) {
+	t.Helper()
+	c := etcdtest.StartCluster(t)
+	return c, StartServers(t, c.Endpoints, 3, flags...)
+}
+
+// Clients returns the clients of the administrator of the servers.
+func Clients(servers ...*Server) (list []*Client) {
+	for _, s := range servers {
+		list = append(list, &s.Client)
+	}
+	return list
+}
+
+// Start starts the process. It does not wait until the server is ready.
+func (s *Server) Start() {
+	s.t.Helper()
+	cmd, exited := exec.Command(cmp.Or(s.Program, binary), s.Args...), make(chan struct{})
+	cmd.Env, cmd.Stderr, cmd.SysProcAttr = s.Env, &s.log, killWithParent()
+	require.NoError(s.t, cmd.Start())
+	s.cmd, s.exited = cmd, exited
 	go func() {
 		defer close(exited)
 		_ = cmd.Wait()
 	}()
 }
 
-func (p *process) ready() {
-	p.t.Helper()
+// Ready waits until the server reports that it is ready.
+func (s *Server) Ready() {
+	s.t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
-		if p.client == nil {
-			p.client = p.admin()
+		if s.HTTP == nil {
+			s.HTTP = s.admin()
 		}
-		if p.client != nil && isReady(p.client, p.url) {
+		if s.HTTP != nil && isReady(s.HTTP, s.URL) {
 			return
 		}
 		select {
-		case <-p.exited:
-			require.FailNow(p.t, "the server exited", "%s", &p.log)
+		case <-s.exited:
+			require.FailNow(s.t, "the server exited", "%s", &s.log)
 		case <-time.After(20 * time.Millisecond):
 		}
-		require.True(p.t, time.Now().Before(deadline), "server %d is not ready in time: %s", p.number, &p.log)
+		require.True(s.t, time.Now().Before(deadline), "server %d is not ready in time: %s", s.Number, &s.log)
 	}
 }
 
@@ -188,14 +196,12 @@ func isReady(client *http.Client, url string) bool {
 	return res.StatusCode == 200
 }
 
-// kubeconfig returns the path of the kubeconfig that the server writes.
-func (p *process) kubeconfig() string {
-	return p.args[5]
-}
+// Kubeconfig returns the path of the kubeconfig that the server writes.
+func (s *Server) Kubeconfig() string { return s.Args[5] }
 
 // config returns a client configuration of the administrator, or nil before the server has written it.
-func (p *process) config() *rest.Config {
-	c, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig())
+func (s *Server) config() *rest.Config {
+	c, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	if err != nil {
 		return nil
 	}
@@ -204,66 +210,53 @@ func (p *process) config() *rest.Config {
 	return c
 }
 
-func (p *process) admin() *http.Client {
-	c := p.config()
+func (s *Server) admin() *http.Client {
+	c := s.config()
 	if c == nil {
 		return nil
 	}
 	client, err := rest.HTTPClientFor(c)
-	require.NoError(p.t, err)
+	require.NoError(s.t, err)
 	return client
 }
 
-// kill kills the process with SIGKILL and returns when it has exited.
-func (p *process) kill() {
-	if p.cmd == nil {
+// Restart starts the process and waits until the server is ready.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Start()
+	s.Ready()
+}
+
+// Kill kills the process with SIGKILL and returns after it has exited.
+func (s *Server) Kill() {
+	if s.cmd == nil {
 		return
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGKILL) // it may have exited
-	<-p.exited
+	_ = s.cmd.Process.Signal(syscall.SIGKILL) // it may have exited
+	<-s.exited
 }
 
-func (p *process) restart() {
-	p.t.Helper()
-	p.start()
-	p.ready()
+// Terminate shuts the server down with SIGTERM. It must exit without an error.
+func (s *Server) Terminate() {
+	s.t.Helper()
+	s.signal(syscall.SIGTERM)
+	<-s.exited
+	require.Zero(s.t, s.cmd.ProcessState.ExitCode(), "%s", &s.log)
 }
 
-// terminate shuts the process down with SIGTERM.
-func (p *process) terminate() {
-	p.t.Helper()
-	p.signal(syscall.SIGTERM)
-	<-p.exited
-	require.Zero(p.t, p.cmd.ProcessState.ExitCode(), "%s", &p.log)
+// Pause stops the process with SIGSTOP: its connections stay open, but it does not answer.
+func (s *Server) Pause() { s.t.Helper(); s.signal(syscall.SIGSTOP) }
+
+// Resume continues the process after Pause.
+func (s *Server) Resume() { s.t.Helper(); s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	require.NoError(s.t, s.cmd.Process.Signal(sig))
 }
 
-func (p *process) signal(s syscall.Signal) {
-	p.t.Helper()
-	require.NoError(p.t, p.cmd.Process.Signal(s))
-}
+// Pid returns the ID of the process.
+func (s *Server) Pid() int { return s.cmd.Process.Pid }
 
-// startServers starts n servers concurrently on one etcd, with additional flags.
-func startServers(t testing.TB, endpoints []string, n int, flags ...string) (servers []*process) {
-	t.Helper()
-	dir := t.TempDir()
-	args := append([]string{
-		"--storage", "etcd", "--etcd-servers", "http://" + strings.Join(endpoints, ",http://"), "--etcd-compaction-interval", "0",
-	}, flags...)
-	for i := range n {
-		servers = append(servers, newProcess(t, i, dir, args...))
-	}
-	for _, p := range servers {
-		p.start()
-	}
-	for _, p := range servers {
-		p.ready()
-	}
-	return servers
-}
-
-// startThree starts three servers on an etcd with three members.
-func startThree(t testing.TB, flags ...string) (*etcdtest.Cluster, []*process) {
-	t.Helper()
-	c := etcdtest.StartCluster(t)
-	return c, startServers(t, c.Endpoints, 3, flags...)
-}
+// Log returns the end of the server's log.
+func (s *Server) Log() string { return s.log.String() }
