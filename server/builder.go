@@ -61,7 +61,7 @@ type Builder struct {
 	Storage storage.Backend
 
 	// ServeIncompatible starts the server although stored objects do not fit their kinds, for example after
-	// a field was removed or its type changed. By default Build fails with a *StoredError. Data
+	// a field was removed or its type changed. By default Build fails with a *IncompatibleError. Data
 	// that does not fit stays in the store, hidden from clients, until the field is written again.
 	// An object that cannot be decoded at all can only be deleted.
 	ServeIncompatible bool
@@ -494,7 +494,7 @@ func (s *Server) newHealth(b *Builder) *health.Handler {
 	return health.New(o)
 }
 
-// load opens the store and loads the caches. It returns a *StoredError if stored objects do not fit
+// load opens the store and loads the caches. It returns a *IncompatibleError if stored objects do not fit
 // the types and ServeIncompatible is not set.
 func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (*objects.Records, error) {
 	records, err := objects.OpenRecords(ctx, b.stored, types, s.log)

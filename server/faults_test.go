@@ -171,13 +171,13 @@ func TestBuilderErrors(t *testing.T) {
 			b.Register(registry.Of(registry.Definition[thing]{Group: "example.com", Version: "v1", Kind: "Thing"}))
 		}, "undeclared reference to 'nobody'"},
 		{"a column", column(registry.Column{Name: "Color", Type: "string", JSONPath: ".spec.colour"}),
-			slipKind + `version "v1": column "Color": the path .spec.colour leads nowhere; did you mean "spec.color"?`},
+			slipKind + `version "v1": column "Color": the path .spec.colour does not exist in the schema; did you mean "spec.color"?`},
 		{"a column of text", column(registry.TextColumn("Color", "", "spec", "clor")),
-			slipKind + `version "v1": column "Color": the path .spec.clor leads nowhere; did you mean "spec.color"?`},
+			slipKind + `version "v1": column "Color": the path .spec.clor does not exist in the schema; did you mean "spec.color"?`},
 		{"a priority", column(registry.Column{Name: "Color", Type: "string", JSONPath: ".spec.color", Priority: -1}), slipKind + `column "Color": Priority -1 is negative`},
 		{"two columns", kind(func(d *registry.Definition[Slip]) {
 			d.Columns = []registry.Column{registry.AgeColumn(), registry.AgeColumn()}
-		}), slipKind + `version "v1": column "Age" is given twice`},
+		}), slipKind + `version "v1": duplicate column "Age"`},
 		{"a field", kind(func(d *registry.Definition[Slip]) { d.Fields = []registry.SelectableField{{Name: "spec.colr"}} }),
 			slipKind + `selectable field "spec.colr" does not exist in the schema; did you mean "spec.color"?`},
 		{"two fields", kind(func(d *registry.Definition[Slip]) {
@@ -198,8 +198,8 @@ func TestBuilderErrors(t *testing.T) {
 		}), slipKind + `subresource "paint": Metadata[0]: "label" is not one of labels, annotations, finalizers, ownerReferences; did you mean "labels"?`},
 		{"a write-only act", kind(func(d *registry.Definition[Slip]) {
 			d.Subresources = []registry.Subresource{{Name: "paint", WriteOnly: true, Act: func(context.Context, *registry.Call) (*meta.Object, error) { return nil, nil }}}
-		}), slipKind + `sub-resource "paint" is WriteOnly, which is for one with a Merge`},
-		{"a pool", kind(func(d *registry.Definition[Slip]) { d.Allocator = &registry.Allocator{} }), slipKind + "Pool needs Held and Allot"},
+		}), slipKind + `subresource "paint": WriteOnly needs Merge`},
+		{"a pool", kind(func(d *registry.Definition[Slip]) { d.Allocator = &registry.Allocator{} }), slipKind + "Allocator needs Values and Allocate"},
 		{"an unknown subresource that a version lacks", kind(func(d *registry.Definition[Slip]) {
 			d.Status = true
 			d.Versions = []registry.VersionOf[Slip]{registry.Spoke[Slip, Slip]{

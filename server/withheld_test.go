@@ -202,7 +202,7 @@ func TestNamespaceDeletionWaitsForUnknownKinds(t *testing.T) {
 	conditions := strings.Join(conditionsIn(body), "\n")
 	assert.Contains(t, conditions, "NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: [widgets.example.com has 1 resource instances]")
 	assert.Contains(t, conditions, "NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: "+
-		"widgets.example.com: the store holds objects of a kind that this server does not have")
+		"widgets.example.com: the store has objects of a kind that this server does not know")
 	assert.Empty(t, w.Must(200, "GET", "/api/v1/namespaces/tenant/configmaps", nil).Names())
 
 	w.registered = true

@@ -71,8 +71,8 @@ const (
 )
 
 // NormalizeCommit checks that ws is a valid commit and returns the writes in byte order of their keys. It
-// fails with ErrNotTogether if ws has two writes of one key, or nothing but guards, or a guard with a
-// value or with AnyRevision. It does not modify ws, but the result may be ws itself. Together is for
+// fails with ErrInvalidCommit if ws has two writes of one key, or nothing but guards, or a guard with a
+// value or with AnyRevision. It does not modify ws, but the result may be ws itself. NormalizeCommit is for
 // implementations of Backend.
 func NormalizeCommit(ws []Write) ([]Write, error) {
 	written := 0
@@ -306,7 +306,7 @@ var (
 	ErrCompacted = errors.New("revision is compacted")
 	// ErrFuture is returned if the requested revision is newer than the newest commit.
 	ErrFuture = errors.New("revision is in the future")
-	// ErrInvalidCommit is returned if writes do not form a valid commit, see Together.
+	// ErrInvalidCommit is returned if writes do not form a valid commit, see NormalizeCommit.
 	ErrInvalidCommit = errors.New("invalid commit")
 	// ErrTooLarge is returned if a key, a value or a commit is larger than the store accepts.
 	ErrTooLarge = errors.New("write is too large")

@@ -255,7 +255,7 @@ func TestLeaderReleasesLeasesOnShutdown(t *testing.T) {
 		took := held.AcquireTime.Sub(begun)
 		t.Logf("%s is handed over %v after the signal", name, took)
 		assert.Less(t, took, 10*time.Second, "an expiring lease would take longer")
-		assert.Contains(t, ends.Log(), `msg="gave the lease up" lease=kube-system/`+name)
+		assert.Contains(t, ends.Log(), `msg="released the lease" lease=kube-system/`+name)
 		assert.Equal(t, "1", k.metric(others[next], name))
 	}
 	k.beats(others[0])

@@ -75,7 +75,7 @@ type Subject struct {
 	Namespace, ServiceAccount string
 }
 
-// ResourceRule matches requests for resources. Resources may name sub-resources, such as nodes/status.
+// ResourceRule matches requests for resources. Resources may name subresources, such as nodes/status.
 // Cluster matches requests without a namespace, Namespaces the others.
 type ResourceRule struct {
 	Verbs, Groups, Resources []string

@@ -23,7 +23,7 @@ const (
 	commitShows   sentence = "Backend.Commit: The writes become visible to Get, Scan and Revision at the same moment, and they are visible and durable (in the sense of the store) when Commit returns."
 	commitChecks  sentence = "Backend.Commit: If a comparison fails, nothing is written, and the error is a *ConflictError for the first such key in byte order."
 	commitMissing sentence = "Backend.Commit: Deleting a key that does not exist fails with ErrNotFound if Expect is AnyRevision or 0."
-	commitRefuses sentence = "Backend.Commit: A commit without writes, a commit of guards only, and two writes of one key fail with ErrNotTogether."
+	commitRefuses sentence = "Backend.Commit: A commit without writes, a commit of guards only, and two writes of one key fail with ErrInvalidCommit."
 	commitTakes   sentence = "Backend.Commit: Every store accepts CommitLength writes of CommitBytes bytes; if a commit is larger than the store accepts, nothing is written, and the error is ErrTooLarge."
 
 	guardWrites sentence = "Write.Guard: Guard makes the write a comparison only: the commit fails unless Key has the revision Expect, but does not write Key."
@@ -45,7 +45,7 @@ const (
 	closeTwice sentence = "Backend.Close: A second Close returns nil."
 
 	stampKeeps    sentence = "Stamper.Stamp: Stamp stores value under name unless the name has a value already, and returns the value that the name has then."
-	historyYields sentence = "Historian.History: History yields the commits of Watch(ctx, prefix, after) up to and including the revision last, which must have been committed, and ends."
+	historyYields sentence = "HistoryReader.History: History yields the commits of Watch(ctx, prefix, after) up to and including the revision last, which must have been committed, and ends."
 	sequenceOf    sentence = "Sequencer.CommitSequence: CommitSequence commits first as Commit does, and then each value of then to the same key, replacing the value before it."
 	importFills   sentence = "Importer.Import: After Import the store has the stamps, its history begins at oldest or at the start of what the store retains, and its newest revision is the largest of oldest and the revisions of the records."
 	importEmpty   sentence = "Importer.Import: It fails with ErrNotEmpty if there was a commit, or if the store has a different value for one of the stamps."

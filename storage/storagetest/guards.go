@@ -13,7 +13,7 @@ import (
 func guardRules() []rule {
 	return []rule{
 		{"CommitGuards", guardWrites, "guards are compared, and their keys are not written", commitGuards},
-		{"CommitGuardsRefuses", commitRefuses, "a commit of guards only, a guard with a write of its key, and a guard with a value or AnyRevision fail with ErrNotTogether", commitGuardsRefuses},
+		{"CommitGuardsRefuses", commitRefuses, "a commit of guards only, a guard with a write of its key, and a guard with a value or AnyRevision fail with ErrInvalidCommit", commitGuardsRefuses},
 		{"CommitGuardsConcurrent", commitChecks, "if two commits guard each other's keys, exactly one succeeds", commitGuardsConcurrent},
 	}
 }

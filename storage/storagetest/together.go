@@ -16,7 +16,7 @@ func togetherRules() []rule {
 	return []rule{
 		{"CommitTogether", commitApplies, "the writes of a commit have one revision and become visible together, and a watch yields their events as one element, sorted by key", commitTogether},
 		{"CommitTogetherCompares", commitChecks, "if one comparison of a commit fails, or a deleted key does not exist, nothing is written", commitTogetherCompares},
-		{"CommitTogetherRefuses", commitRefuses, "no writes, or two writes of one key, fail with ErrNotTogether", commitTogetherRefuses},
+		{"CommitTogetherRefuses", commitRefuses, "no writes, or two writes of one key, fail with ErrInvalidCommit", commitTogetherRefuses},
 		{"CommitTogetherBounds", commitTakes, "a store accepts CommitLength writes of CommitBytes and one large value", commitTogetherBounds},
 		{"CommitTogetherConcurrent", commitShows, "no method shows a part of a commit", commitTogetherConcurrent},
 		{"ReserveTogether", commitApplies, "if many commits create an object together with the same reservation, exactly one succeeds", reserveTogether},

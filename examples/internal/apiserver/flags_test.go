@@ -75,7 +75,7 @@ func TestHiddenMetrics(t *testing.T) {
 	t.Parallel()
 	err := Command{}.run(t.Context(), []string{"--show-hidden-metrics-for-version", "1.20", "--data-dir", "", "--secure-port", "0",
 		"--kubeconfig", filepath.Join(t.TempDir(), "k")}, io.Discard)
-	assert.ErrorContains(t, err, "the one before this, not for \"1.20\"")
+	assert.ErrorContains(t, err, "the previous release, not for \"1.20\"")
 }
 
 func TestByteLimits(t *testing.T) {

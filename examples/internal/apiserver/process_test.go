@@ -212,7 +212,7 @@ func TestStartErrors(t *testing.T) {
 	p := startProcess(t, dir)
 	fails("is in use", "--names", "kubernetes")
 	require.NoError(t, p.end(syscall.SIGTERM))
-	fails(`the store was filled with "kubernetes" names, this server uses "orch": to use the data in `+dir+
+	fails(`the store was filled with "kubernetes" names, but this server uses "orch": to use the data in `+dir+
 		`, start with --names kubernetes; to use --names orch, select another --data-dir`, "--names", "orch")
 	fails("--names must be orch or kubernetes", "--names", "both")
 	fails(`unexpected argument "more"`, "more")

@@ -99,7 +99,7 @@ func TestScaleOfFormerControllers(t *testing.T) {
 	apitest.NewInRelease(t, "1.16").Must(404, "GET", scale, nil)
 }
 
-// period is the body of a sub-resource that a program has, and formerPeriod that of an older
+// period is the body of a subresource that a program has, and formerPeriod that of an older
 // version, in words.
 type period struct {
 	meta.TypeMeta   `json:",inline"`
@@ -115,7 +115,7 @@ type formerPeriod struct {
 	Often string `json:"often"`
 }
 
-// TestBodiesOfVersions: callers of a version have the body of a sub-resource in the version
+// TestBodiesOfVersions: callers of a version have the body of a subresource in the version
 // of that name, if there is one, and what cannot become one of the hub is refused.
 func TestBodiesOfVersions(t *testing.T) {
 	t.Parallel()
@@ -169,7 +169,7 @@ func TestBodiesOfVersions(t *testing.T) {
 	assert.EqualValues(t, 7, a.Must(200, "GET", path("v1"), nil).Body["every"])
 }
 
-// assertKind compares the kind that discovery shows for a sub-resource with the kind of its body. Discovery leaves the
+// assertKind compares the kind that discovery shows for a subresource with the kind of its body. Discovery leaves the
 // group and the version out if they are those of the resource.
 func assertKind(t *testing.T, a *apitest.Client, apiVersion, name, group, version, kind string) {
 	t.Helper()

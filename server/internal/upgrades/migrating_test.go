@@ -287,7 +287,7 @@ func TestReleaseFaults(t *testing.T) {
 	assert.Equal(t, []any{"1", "22", "v1.22.0"}, []any{version["major"], version["minor"], version["gitVersion"]})
 }
 
-// TestStatusOfVersionsWithout: in a version that does not have the sub-resource the status is
+// TestStatusOfVersionsWithout: in a version that does not have the subresource the status is
 // written with the rest of the object, and in others through it alone.
 func TestStatusOfVersionsWithout(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,7 @@ func versionsThatGo(t *testing.T) map[string]*resource.Version {
 }
 
 // TestRemovedVersions is the table of what releases removed: each version works under the
-// last release that has it, with all of its sub-resources, and the release after it does not
+// last release that has it, with all of its subresources, and the release after it does not
 // know it, nor the newest.
 func TestRemovedVersions(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func (r *removed) works(a *apitest.Client) {
 	assert.Contains(a.T, list.Names(), r.Name())
 }
 
-// What is sent to sub-resources of removed versions, NAME being that of the object: to those
+// What is sent to subresources of removed versions, NAME being that of the object: to those
 // that answer a POST, and as a change to others. Other statuses are chosen at random.
 var (
 	posted  = map[string]string{"deployments/rollback": `{"name":"NAME","rollbackTo":{"revision":2}}`}
@@ -153,7 +153,7 @@ var (
 
 const resized = `{"spec":{"replicas":3}}`
 
-// subresource uses a sub-resource of the object by each of its verbs, each with a warning.
+// subresource uses a subresource of the object by each of its verbs, each with a warning.
 func (r *removed) subresource(a *apitest.Client, sub *resource.Subresource) {
 	name, path, kind := r.Plural()+"/"+sub.Name, r.item()+"/"+sub.Name, sub.WireKind(r.served)
 	if sub.Act != nil {

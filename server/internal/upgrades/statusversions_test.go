@@ -8,9 +8,9 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestStatusIsOwnedWhereItIsWritten: a version without the sub-resource status writes the
+// TestStatusIsOwnedWhereItIsWritten: a version without the subresource status writes the
 // status with the rest of an object, and its writers own what they write there; writers of
-// one that has the sub-resource own it through that alone.
+// one that has the subresource own it through that alone.
 func TestStatusIsOwnedWhereItIsWritten(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "")

@@ -54,7 +54,7 @@ func endpoints(t *testing.T) (list []endpoint) {
 // minimal returns an object of a kind with little more than its required fields.
 func minimal(t *testing.T, typ *resource.Type) (obj map[string]any) {
 	text, err := apitest.ReadMinimal(typ.GroupResource().String())
-	require.NoError(t, err, "a minimal object of %s, for the tests of its sub-resources", typ.Kind)
+	require.NoError(t, err, "a minimal object of %s, for the tests of its subresources", typ.Kind)
 	require.NoError(t, json.Unmarshal(text, &obj))
 	if obj["metadata"] == nil {
 		obj["metadata"] = map[string]any{"name": "x"}
