@@ -4,10 +4,13 @@
 // it, registers its kinds, chooses a store, and gets an http.Handler that
 // unmodified Kubernetes clients work with.
 //
-//	b := &server.Builder{Authorizer: auth.AllowAll}
+//	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
 //	b.Register(registry.Of(registry.Definition[Widget]{Group: "example.com", Version: "v1", Kind: "Widget"}))
 //	s, err := b.Build(ctx)
 //	http.ListenAndServe("127.0.0.1:8080", s)
+//
+// The profile names.Kubernetes has the names on the wire that kubectl and client-go expect; the zero
+// profile has the product's own names.
 //
 // # Where things are
 //
@@ -43,7 +46,8 @@
 //   - internal: packages that several others share and programs do not need. resource
 //     compiles the kinds for the names of one server; codec encodes and decodes objects;
 //     cel evaluates expressions; webhookclient calls webhooks; reconcile and workqueue run
-//     controllers; compat lists behaviour of kube-apiserver that cannot be derived.
+//     controllers; compat lists behaviour of kube-apiserver that the API specification does not
+//     require; consistency carries the freshness of reads and the fence of a leader in contexts.
 //   - examples: apiserver (a complete server), envtest (a replacement for envtest's
 //     binaries), quickstart and a program for most topics; those that need other
 //     dependencies are modules of their own. examples/README.md lists them.
@@ -55,7 +59,8 @@
 // A kind with two versions consists of two structs. The [orch.io/controlplane/registry.Definition]
 // describes the hub version, which hooks, admission and controllers work with. A
 // [orch.io/controlplane/registry.Spoke] converts the other version to the hub and back. Clients of
-// either version see all objects. The complete program is the example of Spoke in package registry;
+// either version see all objects. The complete program is the example of Spoke in
+// registry/example_test.go;
 // registrytest.RoundTrip reports fields that a conversion loses.
 //
 //	var lamp = registry.Definition[Lamp]{
@@ -81,7 +86,7 @@
 // An admission plugin is an [orch.io/controlplane/admission.Plugin]: a name, rules that select
 // writes, and a function that changes the object (Mutate) or checks it (Validate). Pass it to the
 // Builder in Admission; AdmissionOptions enable and configure plugins by name. The complete program
-// is the example of Plugin in package admission.
+// is the example of Plugin in admission/example_test.go.
 //
 //	rooms := admission.Plugin{
 //		Name: "Rooms",
@@ -100,7 +105,8 @@
 // A controller is a [orch.io/controlplane/client.Controller]: it maps changes to keys and
 // reconciles one key at a time. Pass it to the Builder in Controllers; it runs while Run of the
 // server runs. client.Run runs it outside of the server. The complete program is the example of
-// Controller in package client.
+// Controller in client/controller_example_test.go. To work with the Go struct of a kind instead of
+// a tree, convert it with a schema.View.
 //
 //	saver := client.Controller{
 //		Name:  "saver",
@@ -124,7 +130,7 @@
 // # How imports run
 //
 // A package may import packages to its right: server → admission → client → registry →
-// apply → api/schema → auth, watch → api/meta, storage → api/names. Each package in internal
+// apply → api/schema → api/check, auth, watch → api/features, api/meta, storage → api/names. Each package in internal
 // has its own layer: resource is between server and registry, most others are below
 // registry. Packages below storage, auth and admission implement the interfaces of their
 // parent. Packages below admission may import packages below auth, not the other way round.
@@ -140,16 +146,17 @@
 // exchange.Response, which parse the path and later write the body or the error. The
 // door authenticates the user, gives the request a slot of the server's capacity, waits
 // until the caches show the newest commit, and authorizes. Server.route (route.go) hands
-// the request to the verbs, which resolve its version and media type. get (verbs/read.go)
-// takes a seat and answers with the bytes of the entry, as views encodes it. Nothing is
-// decoded. The response gives the seat back when it begins. A watch takes the same way to
+// the request to the verbs, which resolve its version and media type. Handler.Serve (verbs/handler.go)
+// takes a seat, the right to execute, and get (verbs/read.go) answers with the bytes of the
+// entry, as views encodes it. Nothing is decoded. The response gives the seat back when it begins. A watch takes the same way to
 // watchstream; proxy, discovery and health answer other paths, and requestmetrics counts
 // all requests.
 //
 // A POST passes the same door. create (verbs/create.go) reads the body, takes a seat and
 // decodes. The rest is the work of the engine, objects, which does not know HTTP:
 // Store.Write (write.go) loads the live object, lets the verb make the new one (Mutate),
-// prepares it (prepare.go: defaults, field ownership, admission, validation), commits and
+// prepares it (admit.go: defaults, field ownership, mutating
+// admission; prepare.go: hooks, allocation, validation, validating admission), commits and
 // waits for the cache. If a kind has several versions, the engine and the caches work on
 // objects of the hub version; they are converted for the caller (mutate.go, read.go) and
 // for the store (records.go). PUT (verbs/update.go), PATCH and apply (verbs/patch.go)

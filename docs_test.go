@@ -20,8 +20,8 @@ var (
 	notInSlug = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// TestLinksOfDocuments: each link within the repository leads to a file, and to a heading
-// of it where it names one.
+// TestLinksOfDocuments checks that each relative link leads to an existing file and, if it has
+// a fragment, to a heading of that file.
 func TestLinksOfDocuments(t *testing.T) {
 	count := 0
 	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -49,7 +49,7 @@ func TestLinksOfDocuments(t *testing.T) {
 	assert.Greater(t, count, 50)
 }
 
-// headings returns what the headings of a document are called in links.
+// headings returns the link fragments of the headings of a document.
 func headings(t *testing.T, file string) (slugs []string) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestExportedHasAnExample: an example that runs uses each exported function and type:
-// names it, or holds a value of it. What describes the wire needs none: a struct each
-// of whose fields has a tag, and the types of such fields.
+// TestExportedHasAnExample checks that an example uses each exported function and type, by
+// its name or through a value of the type. Wire types need no example: structs whose fields
+// all have tags, and the types of such fields.
 func TestExportedHasAnExample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles every package")
@@ -60,7 +60,7 @@ func TestExportedHasAnExample(t *testing.T) {
 	excused.check(t)
 }
 
-// functionsAndTypes are those that a file exports.
+// functionsAndTypes returns the functions and types that a file exports.
 func functionsAndTypes(f *ast.File) (ids []*ast.Ident) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {
@@ -104,7 +104,7 @@ func addWireForms(s source, wire map[string]bool) {
 	})
 }
 
-// compiled gives what packages export, as the go command compiled them.
+// compiled returns an importer that reads the export data of compiled packages.
 func compiled(t *testing.T) types.Importer {
 	t.Helper()
 	list, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./...").Output()
@@ -123,8 +123,8 @@ func compiled(t *testing.T) types.Importer {
 	})
 }
 
-// resolve says what the names in a package mean. What only tests export it does not
-// know.
+// resolve type-checks a package. Names that only test files of other packages export stay
+// unresolved.
 func resolve(files []source, imports types.Importer) *types.Info {
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}
 	var asts []*ast.File
@@ -136,11 +136,11 @@ func resolve(files []source, imports types.Importer) *types.Info {
 	return info
 }
 
-// uses are the functions and types that examples use, each with its folder.
+// uses is the set of functions and types that examples use, as "folder.Name".
 type uses map[string]bool
 
-// addExamples adds what the examples of a file use, and the declarations of the file
-// that they use.
+// addExamples adds the functions and types that the examples of a file use, directly or
+// through other declarations of the file.
 func (u uses) addExamples(s source, info *types.Info) {
 	examples := map[string]bool{}
 	for _, e := range doc.Examples(s.file) {
@@ -217,7 +217,7 @@ func (u uses) add(o types.Object) {
 	}
 }
 
-// addType adds a type and those that it is made of.
+// addType adds a type and its component types.
 func (u uses) addType(t types.Type) {
 	switch t := t.(type) {
 	case *types.Alias:

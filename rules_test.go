@@ -69,10 +69,10 @@ var parsed = sync.OnceValues(func() (list []source, err error) {
 	return list, err
 })
 
-// layer is how far from the bottom a package stands; imports may only go down.
-// Packages below storage, auth and admission, and the built-in kinds, implement
-// what others define: nobody above imports them but programs and tests. Those below
-// internal are what implementations share.
+// layers lists the level of each package; a package may import only packages of a lower
+// level. Packages below storage, auth and admission, and the built-in kinds, implement
+// interfaces of other packages: only programs and tests import them. Packages below
+// internal are shared by implementations.
 var layers = []struct {
 	prefix string
 	level  int
@@ -160,9 +160,9 @@ var layers = []struct {
 	{"internal/wellknown", 0},
 }
 
-// implementation reports whether a package may import anything below the server,
-// and be imported by programs, tests and its like alone. What has a layer by its own
-// name is none.
+// implementation reports whether a package may import every package below the server, and
+// may be imported only by programs, tests and other implementations. A package with its
+// own entry in layers is not an implementation.
 func implementation(pkg string) bool {
 	if i := layer(pkg); i >= 0 && layers[i].prefix == pkg {
 		return false
@@ -172,8 +172,8 @@ func implementation(pkg string) bool {
 
 var implementations = []string{"storage/", "auth/", "admission/", "registry/builtin", "internal/"}
 
-// exceptions to a rule: what is excused, and why. One that nothing needs is a
-// fault of its own.
+// exceptions lists exceptions to a rule with their reasons. An exception that is not needed
+// fails the test.
 type exceptions struct {
 	reasons map[string]string
 	needed  map[string]bool
@@ -183,7 +183,7 @@ func except(reasons map[string]string) *exceptions {
 	return &exceptions{reasons, map[string]bool{}}
 }
 
-// excuse reports whether something that breaks the rule is excused.
+// excuse reports whether a violation of the rule is listed as an exception.
 func (e *exceptions) excuse(what string) bool {
 	_, ok := e.reasons[what]
 	e.needed[what] = true
@@ -199,7 +199,7 @@ func (e *exceptions) check(t *testing.T) {
 	}
 }
 
-// wanted are imports that break the layers and that the design wants.
+// wanted lists the intended exceptions to the order of layers.
 var wanted = map[string]string{
 	"server storage/memstore":  "the store of a server that names none",
 	"server admission/plugins": "the plugins of every server",
@@ -268,7 +268,7 @@ func TestImportsGoOneWay(t *testing.T) {
 	excused.check(t)
 }
 
-// importFault says what is wrong with an import; "" is nothing.
+// importFault returns the reason why an import is not allowed, or "".
 func importFault(from, to string) string {
 	switch {
 	case strings.HasPrefix(from, "auth/") && strings.HasPrefix(to, "admission"):
@@ -306,8 +306,8 @@ func folder(pkg string) string {
 	return top
 }
 
-// TestFoldersAreLayers: a folder stands for all packages in it but the kits for tests,
-// and no two need each other.
+// TestFoldersAreLayers checks that the imports between top-level folders have no cycle. Test
+// kits do not count.
 func TestFoldersAreLayers(t *testing.T) {
 	needs := map[string]map[string]bool{}
 	for _, s := range sources(t) {
@@ -341,8 +341,8 @@ func TestFoldersAreLayers(t *testing.T) {
 	}
 }
 
-// TestEngineKnowsNoHTTP: what reads and writes objects serves requests, the clients
-// of programs and controllers alike.
+// TestEngineKnowsNoHTTP checks that package objects does not import net/http: requests,
+// in-process clients and controllers all use it.
 func TestEngineKnowsNoHTTP(t *testing.T) {
 	found := false
 	for _, s := range sources(t) {

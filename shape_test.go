@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// library are the sources that programs import.
+// library returns the source files of the packages that programs can import.
 func library(t *testing.T) []source {
 	t.Helper()
 	return slices.DeleteFunc(sources(t), func(s source) bool { return s.test() || strings.HasPrefix(s.path, "examples/") })
 }
 
-func TestSizes(t *testing.T) {
+func TestFilesAndFunctionsAreSmall(t *testing.T) {
 	const maxFile, maxFunction = 600, 60
 	excused := except(nil)
 	for _, s := range library(t) {
@@ -37,8 +37,8 @@ func TestSizes(t *testing.T) {
 	excused.check(t)
 }
 
-// TestServerIsSmall bounds the fields and the methods of server.Server: what serves requests is in
-// the packages below server/internal, and takes what it needs of the server.
+// TestServerIsSmall bounds the number of fields and methods of server.Server. Code that serves
+// requests belongs in a package below server/internal, which gets its dependencies as Options.
 func TestServerIsSmall(t *testing.T) {
 	const maxFields, maxMethods = 25, 40
 	fields, methods := 0, 0
@@ -69,8 +69,8 @@ func TestServerIsSmall(t *testing.T) {
 	}
 }
 
-// constant are the calls whose result a package variable may hold: it is made
-// once and does not change.
+// constant lists the functions whose result a package variable may hold, because the result
+// never changes.
 var constant = map[string]string{
 	"errors.New":          "a sentinel error",
 	"fmt.Errorf":          "a sentinel error",
@@ -81,9 +81,9 @@ var constant = map[string]string{
 	"sync.OnceValue":      "made when first needed, the same for everybody",
 }
 
-// TestPackageVariablesAreConstants holds the rule of no mutable package state: a
-// package variable is a sentinel, an embedded file, a compiled pattern or a table,
-// and nothing in its package writes to it or hands out its address.
+// TestPackageVariablesAreConstants checks that there is no mutable package state: each package
+// variable is a sentinel error, an embedded file, a compiled pattern or a table, and no code
+// assigns to it or takes its address.
 func TestPackageVariablesAreConstants(t *testing.T) {
 	calls := except(constant)
 	excused := except(map[string]string{
@@ -149,7 +149,7 @@ func isConstant(v *ast.ValueSpec, name string, calls *exceptions) bool {
 	return false
 }
 
-// selected is the text of an expression x.y, "" for another.
+// selected returns the text of an expression x.y, or "" for any other expression.
 func selected(e ast.Expr) string {
 	if sel, ok := e.(*ast.SelectorExpr); ok {
 		if x, ok := sel.X.(*ast.Ident); ok {
@@ -159,18 +159,18 @@ func selected(e ast.Expr) string {
 	return ""
 }
 
-// writers change what their first argument holds.
+// writers lists the functions that modify their first argument.
 var writers = []string{"append", "clear", "copy", "delete", "maps.Copy", "maps.DeleteFunc", "slices.Delete", "slices.DeleteFunc", "slices.Insert",
 	"slices.Reverse", "slices.Sort", "slices.SortFunc", "slices.SortStableFunc", "sort.Slice", "sort.Strings"}
 
-// written is a name outside functions that something is written to.
+// written is an assignment to a package variable.
 type written struct {
 	dir, name string
 	at        token.Pos
 }
 
-// writtenNames are the names that a file assigns to, in whole or in part, whose
-// address it takes or that it hands to a writer.
+// writtenNames returns the package variables that a file assigns to, completely or in part,
+// whose address it takes, or that it passes to one of writers.
 func writtenNames(s source) (names []written) {
 	packages := map[string]string{}
 	for _, i := range s.file.Imports {
@@ -215,7 +215,7 @@ func writtenNames(s source) (names []written) {
 	return names
 }
 
-// root is the variable that an expression is a part of, or nil, and the part of it.
+// root returns the variable at the start of an expression, or nil, and the selected member.
 func root(e ast.Expr) (id *ast.Ident, member string) {
 	for {
 		switch x := e.(type) {
@@ -237,8 +237,8 @@ func root(e ast.Expr) (id *ast.Ident, member string) {
 	}
 }
 
-// TestNoContextInStructs checks that no struct keeps a context: passed as a parameter, it ends with the call, whatever
-// becomes of the struct.
+// TestNoContextInStructs checks that no struct has a field of type context.Context. A context is passed as a
+// parameter, so that it ends with the call.
 func TestNoContextInStructs(t *testing.T) {
 	excused := except(map[string]string{
 		"registry/convert conversion.ctx":    "lasts for one call of Convert",

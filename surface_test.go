@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What programs can name, the structs of built-in kinds apart. A change that needs
-// more raises the bounds and says why; one that needs less lowers them.
+// Limits on the number of public packages and exported names, without the structs of
+// built-in kinds. A commit that raises a limit states the reason; a commit that removes
+// names lowers it.
 const (
 	maxPackages = 40
 	maxNames    = 1080
@@ -57,8 +58,8 @@ func TestEveryPackageHasAnExample(t *testing.T) {
 	excused.check(t)
 }
 
-// TestHowTosAreOfExamples: each line of code in the how-tos of doc.go stands in an
-// example that runs.
+// TestHowTosAreOfExamples checks that each line of code in the section "How to" of doc.go
+// also occurs in an example that runs.
 func TestHowTosAreOfExamples(t *testing.T) {
 	shown := map[string]bool{}
 	for _, file := range []string{"registry/example_test.go", "admission/example_test.go", "client/controller_example_test.go"} {
@@ -126,7 +127,7 @@ func exportedSpecs(d *ast.GenDecl) (names []string) {
 	return names
 }
 
-// receiver is the name of the type that a method is of.
+// receiver returns the name of the receiver type of a method.
 func receiver(d *ast.FuncDecl) string {
 	e := d.Recv.List[0].Type
 	for {

@@ -80,8 +80,8 @@ func TestChainOrder(t *testing.T) {
 	}
 }
 
-// TestReinvoke checks that earlier plugins run again after Reinvoke, and at most twice.
-func TestReinvoke(t *testing.T) {
+// TestReinvokeRunsPluginsAtMostTwice checks that earlier plugins run again after Reinvoke, and at most twice.
+func TestReinvokeRunsPluginsAtMostTwice(t *testing.T) {
 	var passes []int
 	table := []admission.Plugin{
 		{Name: "Label", Mutate: func(_ context.Context, r *admission.Request) error {
@@ -131,8 +131,8 @@ func TestOncePerPhase(t *testing.T) {
 	assert.Equal(t, []string{"mutate b"}, j.take())
 }
 
-// TestOptions checks that options select plugins by name, and that New reports all errors in them.
-func TestOptions(t *testing.T) {
+// TestOptionsSelectPluginsByName checks that options select plugins by name, and that New reports all errors in them.
+func TestOptionsSelectPluginsByName(t *testing.T) {
 	type config struct{ Seconds int }
 	var j journal
 	seen := config{}

@@ -30,7 +30,8 @@ type Plugin struct {
 	Deprecated string
 
 	// Rules select the requests for which the plugin runs. A request is selected if it matches a rule, or if there
-	// are no rules. Groups are spec names. A word that no request can match is an error of New.
+	// are no rules. Groups are spec names. A word that no request can match is an error of New;
+	// a group or resource that is not served is none, because a CustomResourceDefinition may add it.
 	Rules []Rule
 
 	// Config is the default configuration. A configuration in the server's options must have the same type. nil: the
@@ -41,7 +42,9 @@ type Plugin struct {
 	// cannot be configured by a file. See LoadConfig.
 	ConfigKinds []meta.GroupVersionKind
 
-	// Mutate may change the object of a request; Validate gets the result of all Mutate functions. If a function is
+	// Mutate may change the object of a request; fields that the kind does not have are dropped from the result, and so
+	// is the status of a kind with the subresource status. Validate gets the result of all Mutate functions and must
+	// not change it: its changes would be stored without validation. If a function is
 	// nil, the plugin skips the phase; at least one must be set after Setup. A *meta.Status error is returned to the
 	// caller unchanged. Any other error becomes 403 Forbidden with its text, except errors of an unreadable store and
 	// of ctx. Both functions must be safe for concurrent use.

@@ -55,7 +55,7 @@ func CreateThreeWayStrategicMerge(original, modified, current map[string]any, s 
 
 // patchMaker creates a merge patch, or a strategic merge patch if directives is set.
 //
-// The two-way patch is the three-way patch whose current object is the original: fields
+// The two-way patch is the three-way patch with the original as the current object: fields
 // that current has and modified lacks are then all fields of original.
 type patchMaker struct {
 	strategic  // for the path and its errors

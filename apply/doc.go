@@ -60,6 +60,6 @@
 //     built-in kind, and fails if a plan gives up.
 //   - TestSeparatedNumbersDifferAsFloat64 (there) covers numbers, which structured-merge-diff
 //     compares as float64: trees are prepared so that different numbers stay different.
-//   - TestOwners (apply/conformance) plays random writes on this package and on the field
+//   - TestRandomWritesHaveSameOwners (apply/conformance) plays random writes on this package and on the field
 //     manager of k8s.io/apimachinery, and compares objects and managedFields.
 package apply

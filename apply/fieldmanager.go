@@ -59,7 +59,7 @@ type Config struct {
 	ReservedAnnotation    string // an annotation that never has an owner; empty: none
 	LastAppliedAnnotation string // the annotation of client-side apply; empty: none
 
-	// CacheBytes limits the managedFields text whose parsed form is cached. The parsed form
+	// CacheBytes limits the managedFields text that is cached in parsed form. The parsed form
 	// takes about six times as much memory. 0: 1 MiB.
 	CacheBytes int
 }

@@ -153,8 +153,8 @@ func TestUpdateOwners(t *testing.T) {
 	a.want("data", `{"c":"3","d":"4"}`, `tool Update v1 {"f:data":{}}`, `unknown Update v1 {"f:data":{"f:d":{}}}`, `xput Update v1 {"f:data":{"f:c":{}}}`)
 }
 
-// TestCommonFields checks that lookups of paths and a walk over the set have the same result.
-func TestCommonFields(t *testing.T) {
+// TestCommonFieldsByLookupAndWalkAreEqual checks that lookups of paths and a walk over the set have the same result.
+func TestCommonFieldsByLookupAndWalkAreEqual(t *testing.T) {
 	many := fieldpath.NewSet(fieldpath.MakePathOrDie("a"), fieldpath.MakePathOrDie("a", "b"))
 	for i := range 1000 {
 		many.Insert(fieldpath.MakePathOrDie("m", fmt.Sprint(i)))

@@ -130,7 +130,8 @@ func ClientSideManagers(obj *meta.Object, annotation string) ([]string, error) {
 // clientSide manager the copy equals obj. Entries of subresources stay as they are.
 //
 // Store the result with its resourceVersion as precondition, or send CreateJSONPatch of obj
-// and the result.
+// and the result behind a test operation on /metadata/resourceVersion, because the patch names the
+// entries by their positions.
 func UpgradeManagedFields(obj *meta.Object, manager string, clientSide ...string) (*meta.Object, error) {
 	es, err := readEntries(obj.List("metadata", "managedFields"), parseFieldSet)
 	if err != nil {

@@ -194,7 +194,7 @@ func TestNullsAndEmptyMaps(t *testing.T) {
 	a.want("data", `{"k":"one"}`, `m Apply v1 {"f:data":{"f:k":{}}}`)
 }
 
-func TestScale(t *testing.T) {
+func TestScaleConflictsWithOwnerOfReplicas(t *testing.T) {
 	a := deployments(t)
 	const selector = `"selector":{"matchLabels":{"app":"x"}}`
 	a.apply("m", `{"spec":{`+selector+`}}`)

@@ -25,7 +25,7 @@ type UnionAuthenticator struct {
 //   - nil, nil otherwise.
 //
 // Every user except the anonymous user gets the group system:authenticated. A
-// Methods can be a member of another Union; nil members are ignored.
+// UnionAuthenticator can be a member of another Union; nil members are ignored.
 func Union(methods ...Authenticator) *UnionAuthenticator {
 	m := &UnionAuthenticator{}
 	for _, a := range methods {

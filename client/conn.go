@@ -49,7 +49,8 @@ type Conn struct {
 	// names.
 	Names names.Profile
 
-	// Manager is the field manager of all writes. Apply requires it.
+	// Manager is the field manager of all writes. Apply requires it; other writes without a Manager use
+	// the name that the server derives from the user agent.
 	Manager string
 
 	// DryRun makes the server answer writes as if they were carried out, without storing anything.

@@ -62,7 +62,7 @@ func (e Election) Run(ctx context.Context, lead func(ctx context.Context) error)
 	duration := max(time.Second, cmp.Or(e.Duration, 15*time.Second).Truncate(time.Second))
 	c := election.Candidate{
 		Record:   &leaseRecord{leases: Of[election.Lease](e.Conn, kind).In(e.Namespace), name: e.Name},
-		Identity: identity, Duration: duration, Longest: max(duration, longestLease),
+		Identity: identity, Duration: duration, MaxDuration: max(duration, longestLease),
 		Log: e.Conn.log().With("lease", e.Namespace+"/"+e.Name, "as", identity),
 	}
 	return c.Run(ctx, lead)
@@ -94,7 +94,7 @@ func (r *leaseRecord) Put(ctx context.Context, l *election.Lease, _ bool) (*elec
 	}
 	stored, err := write(ctx, l)
 	if meta.IsConflict(err) || meta.IsAlreadyExists(err) || meta.IsNotFound(err) && l.ResourceVersion != "" {
-		return nil, election.ErrTaken
+		return nil, election.ErrConflict
 	}
 	return stored, err
 }

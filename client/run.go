@@ -19,7 +19,8 @@ import (
 
 // RunOptions are the options of Run.
 type RunOptions struct {
-	// Log gets errors and panics of controllers; nil discards them.
+	// Log gets errors and panics of controllers; nil discards them. Failures of the connection go to
+	// Conn.Log.
 	Log *slog.Logger
 
 	// Metrics registers controlplane_reconcile_total, which counts calls of Reconcile by

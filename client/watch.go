@@ -75,7 +75,7 @@ type watch[T any] struct {
 	bookmark func(version string)
 }
 
-// errStopped ends a watch whose consumer stopped the iteration.
+// errStopped ends a watch after the consumer stopped the iteration.
 var errStopped = errors.New("the consumer stopped the watch")
 
 // run makes attempts until the watch ends.

@@ -38,7 +38,7 @@ type Change[T any] struct {
 	// again.
 	SchemaViolations check.Violations
 
-	// Faults collects the violations that Validate finds. If Default or Prepare adds a violation,
+	// Violations collects the violations that Validate finds. If Default or Prepare adds a violation,
 	// the write fails with a 500.
 	check.Violations
 

@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// VersionOf is another version of the kind whose hub is H. It is always a [Spoke].
+// VersionOf is another version of the kind with the hub H. It is always a [Spoke].
 type VersionOf[H any] interface {
 	versionOf(hub *H) (KindVersion, fs.FS)
 }
@@ -109,7 +109,7 @@ func (s Spoke[V, H]) untyped() spoke {
 	}
 }
 
-// untypedConversion returns a conversion whose arguments must be pointers to A and B.
+// untypedConversion returns a conversion with arguments that must be pointers to A and B.
 func untypedConversion[A, B any](convert func(*A, *B) error) func(in, out any) error {
 	if convert == nil {
 		return nil

@@ -72,7 +72,7 @@ func (k *Kind) Hooks(s *schema.Schema, p names.Profile) Behavior {
 	return b
 }
 
-// VersionFor returns the version whose objects have the Go type t. For versions without Go types,
+// VersionFor returns the version with the Go type t. For versions without Go types,
 // any t matches the storage version. The result is nil if no version matches.
 func (k *Kind) VersionFor(t reflect.Type) *KindVersion {
 	for i := range k.Versions {
@@ -84,7 +84,9 @@ func (k *Kind) VersionFor(t reflect.Type) *KindVersion {
 	return nil
 }
 
-// Scope is the scope of a kind's objects.
+// Scope is the scope of a kind's objects. Namespaced objects belong to a namespace. The namespace must
+// exist if the server has the admission plugin NamespaceLifecycle and the kind Namespace (builtin.Kinds);
+// otherwise every name is accepted.
 type Scope int
 
 // The scopes.
@@ -166,7 +168,7 @@ type Behavior struct {
 	Changed func(w *Change[meta.Object]) bool
 
 	// GracePeriod returns the grace period of a deletion, in seconds. asked is the period that the client
-	// requested, or nil. If Grace is nil, objects have no grace period.
+	// requested, or nil. If GracePeriod is nil, objects have no grace period.
 	GracePeriod func(obj *meta.Object, asked *int64) int64
 
 	// BeginDelete modifies an object whose deletion begins but which stays for now, for example
@@ -195,12 +197,12 @@ type Behavior struct {
 // together with the object, so that servers which share a store never allocate a value twice. If
 // another write reserves the value first, the server allocates again.
 type Allocator struct {
-	// Held returns the values that an object holds.
+	// Values returns the values that an object holds.
 	Values func(obj *meta.Object) []string
 
 	// Allocate sets missing values in a.Object and returns violations for values that the object
-	// cannot have. It runs after Prepare, but not for subresources. An error means that the pool is
-	// exhausted.
+	// cannot have. It runs after Prepare, but not for subresources. An error means that no value
+	// is free.
 	Allocate func(a *Allocation) ([]meta.StatusCause, error)
 
 	// Source is the resource, by spec names, whose objects extend the range of values. It is empty
@@ -208,26 +210,26 @@ type Allocator struct {
 	Source meta.GroupResource
 
 	// Initial returns the objects of Source that describe the values which Allocate uses without any
-	// objects of Source; only the pool of services has them. The server creates them at start, and
+	// objects of Source; only the allocator of services has them. The server creates them at start, and
 	// again if they are deleted.
 	Initial func(p names.Profile) []*meta.Object
 }
 
-// Allocation is a request to a Pool to allocate the values of an object.
+// Allocation is a request to an Allocator to allocate the values of an object.
 type Allocation struct {
 	Object, Old *meta.Object // Old is the stored object, nil on create
 
 	// Free reports whether no object except Old holds a value.
 	Free func(value string) bool
 
-	// Sources are the objects of the pool's Source as this server sees them; nil if Source is not
+	// Sources are the objects of Allocator.Source as this server sees them; nil if Source is not
 	// served. They are shared and must not be modified.
 	Sources []*meta.Object
 }
 
 // SelectableField is a field that field selectors can use, in addition to metadata.name and
 // metadata.namespace. Path leads to a scalar. If the scalar is missing or empty, the value is read
-// at Else, and if that is missing, too, the value is Absent.
+// at Fallback, and if that is missing, too, the value is Absent.
 type SelectableField struct {
 	Name     string
 	Path     []string // nil: Name split at dots
@@ -327,7 +329,7 @@ type DeleteOptions struct {
 type Scale struct {
 	SpecReplicas, StatusReplicas, Selector string
 
-	// Body is the kind that clients see, whose hub must be autoscaling/v1 Scale, see
+	// Body is the kind that clients see. Its hub must be autoscaling/v1 Scale, see
 	// Subresource.Body. If it is nil, clients see only autoscaling/v1.
 	Body *Kind
 }

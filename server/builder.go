@@ -52,8 +52,9 @@ import (
 // Authorizer is required; every other field has a default. A Builder is for one server: after Build
 // has succeeded, create a new Builder for the next server.
 type Builder struct {
-	// Names selects the names on the wire, such as the names of API groups and labels. The zero
-	// Profile has the product's own names.
+	// Names selects the names on the wire, such as the names of API groups and labels. Set
+	// names.Kubernetes for kubectl, client-go and other Kubernetes clients. The zero Profile has
+	// the product's own names.
 	Names names.Profile
 
 	// Storage stores the objects. If it is nil, Build creates a new memory store. Build takes
@@ -61,7 +62,7 @@ type Builder struct {
 	Storage storage.Backend
 
 	// ServeIncompatible starts the server although stored objects do not fit their kinds, for example after
-	// a field was removed or its type changed. By default Build fails with a *IncompatibleError. Data
+	// a field was removed or its type changed. By default Build fails with an *IncompatibleError. Data
 	// that does not fit stays in the store, hidden from clients, until the field is written again.
 	// An object that cannot be decoded at all can only be deleted.
 	ServeIncompatible bool
@@ -145,7 +146,7 @@ type Builder struct {
 	// fails unregisters its metrics, but the metrics of a server that was shut down stay.
 	Metrics *prometheus.Registry
 
-	// Release selects the Kubernetes release whose API versions are served, such as "1.22". A
+	// Release selects the Kubernetes release that defines the served API versions, such as "1.22". A
 	// version of a kind is served if it was introduced in that release or before, and not removed
 	// by then. Release also decides the defaults of feature gates. Objects are stored so that the
 	// previous release can read them, and objects that any release has stored can be read. The
@@ -255,10 +256,10 @@ func (b *Builder) Register(kinds ...*registry.Kind) {
 
 // Kind returns the registered kind with the given group, as the specification names it, and kind
 // name, or nil. The result belongs to this Builder and may be changed before Build, for example to
-// add a subresource to a built-in kind or to replace its pool:
+// add a subresource to a built-in kind or to replace its Allocator:
 //
 //	b.Register(builtin.Kinds()...)
-//	b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: network}.Pool()
+//	b.Kind("", "Service").Allocator = core.ServiceNetwork{Addresses: network}.Pool()
 func (b *Builder) Kind(group, name string) *registry.Kind {
 	i := slices.IndexFunc(b.kinds, func(k *registry.Kind) bool { return k != nil && k.Group == group && k.Kind == name })
 	if i < 0 {
@@ -354,7 +355,7 @@ func (b *Builder) showMetrics() (err error) {
 // b.plugins.
 func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.PluginContext{
-		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Rules: b.rules(), Client: &b.client, Accounting: objects.Admitted{Client: &b.client}, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
+		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Rules: b.rules(), Client: &b.client, Accounting: objects.AdmittedClient{Client: &b.client}, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
 		Runs: func(name string) bool {
 			return manager.Selection(b.RunControllers).Selects(name) && slices.ContainsFunc(b.Controllers, func(c client.Controller) bool { return c.Name == name })
 		},
@@ -494,7 +495,7 @@ func (s *Server) newHealth(b *Builder) *health.Handler {
 	return health.New(o)
 }
 
-// load opens the store and loads the caches. It returns a *IncompatibleError if stored objects do not fit
+// load opens the store and loads the caches. It returns an *IncompatibleError if stored objects do not fit
 // the types and ServeIncompatible is not set.
 func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (*objects.Records, error) {
 	records, err := objects.OpenRecords(ctx, b.stored, types, s.log)
@@ -566,10 +567,10 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 			continue
 		}
 		seen[t.GroupResource()], seenKind[t.GroupKind()] = true, true
-		faults = append(faults, t.RuleFaults()...)
+		faults = append(faults, t.RuleErrors()...)
 		types = append(types, t)
 	}
-	if err := resource.Clashes(types); err != nil {
+	if err := resource.CheckNameConflicts(types); err != nil {
 		faults = append(faults, err)
 	}
 	return types, errors.Join(faults...)

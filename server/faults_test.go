@@ -205,7 +205,7 @@ func TestBuilderErrors(t *testing.T) {
 			d.Versions = []registry.VersionOf[Slip]{registry.Spoke[Slip, Slip]{
 				Version: "v1beta1", MissingSubresources: []string{"statuss"}, ToHub: func(*Slip, *Slip) error { return nil }, FromHub: func(*Slip, *Slip) error { return nil },
 			}}
-		}), slipKind + `version "v1beta1": Lacks[0]: the kind has no subresource "statuss"; did you mean "status"?`},
+		}), slipKind + `version "v1beta1": MissingSubresources[0]: the kind has no subresource "statuss"; did you mean "status"?`},
 		{"another profile", kind(func(d *registry.Definition[Slip]) { d.Group = "slips.k8s.io" }),
 			`kind Slip.slips.k8s.io (Go type server_test.Slip): Group "slips.k8s.io" belongs to the naming profile kubernetes, but the server uses orch`},
 	} {

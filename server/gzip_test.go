@@ -20,9 +20,9 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 )
 
-// TestGzip checks which responses are compressed, and that a compressed response has the same
-// content.
-func TestGzip(t *testing.T) {
+// TestCompressedResponseHasSameContent checks which responses are compressed, and that a compressed response
+// has the same content.
+func TestCompressedResponseHasSameContent(t *testing.T) {
 	build := func(from int) func(method, url, peer, accept string) *httptest.ResponseRecorder {
 		b := &Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, Serving: Serving{GzipFrom: from}}
 		b.Register(core.Kinds()...)

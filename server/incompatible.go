@@ -51,7 +51,7 @@ type IncompatibleError struct{ Problems []Incompatibility }
 // Incompatibility is a problem that a number of objects of a kind have in common.
 type Incompatibility struct {
 	Resource meta.GroupResource
-	What     string     // the problem, as a predicate, such as "cannot be read"
+	Text     string     // the problem, as a predicate, such as "cannot be read"
 	Objects  int        // number of objects with the problem
 	Keys     []meta.Key // keys of the first of these objects
 }
@@ -69,7 +69,7 @@ func (e *IncompatibleError) Error() string {
 	var text strings.Builder
 	text.WriteString("the store holds objects that do not fit their kinds:")
 	for _, p := range e.Problems {
-		fmt.Fprintf(&text, "\n  %s: each of %d %s: ", p.Resource, p.Objects, p.What)
+		fmt.Fprintf(&text, "\n  %s: each of %d %s: ", p.Resource, p.Objects, p.Text)
 		for i, k := range p.Keys {
 			if i > 0 {
 				text.WriteString(", ")
@@ -84,7 +84,7 @@ func (e *IncompatibleError) Error() string {
 	return text.String()
 }
 
-// logUnserved logs the number of stored objects whose kind is neither registered nor defined,
+// logUnserved logs the number of stored objects of kinds that are neither registered nor defined,
 // because clients cannot see them.
 func (s *Server) logUnserved() {
 	const most = 20 // number of kinds in the message

@@ -21,7 +21,7 @@ func ControllerNames() []string { return manager.BuiltinNames() }
 
 // builtinControllers returns the built-in controllers for the kinds and parts that the server has.
 func (s *Server) builtinControllers() []client.Controller {
-	list := []client.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
+	list := []client.Controller{controllers.Namespaces(s.names, objects.NamespaceContent{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
 	if s.catalog.Extensible() {
 		list = append(list, s.catalog.Controller(s.objects, s.client))
 	}
@@ -42,7 +42,7 @@ func (s *Server) builtinControllers() []client.Controller {
 	}
 	for _, t := range s.catalog.Known().Types() {
 		if t.GracePeriod != nil {
-			list = append(list, unadmitted(objects.Ending(t)))
+			list = append(list, unadmitted(objects.DeletionCompleter(t)))
 		}
 		switch t.GroupResource() {
 		case meta.GroupResource{Resource: "persistentvolumeclaims"}:

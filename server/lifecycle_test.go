@@ -117,9 +117,9 @@ func (badCollector) Describe(to chan<- *prometheus.Desc) {
 }
 func (badCollector) Collect(chan<- prometheus.Metric) {}
 
-// TestShutdown checks that Shutdown ends watches cleanly, lets requests in flight finish and
+// TestShutdownFinishesRequestsInFlight checks that Shutdown ends watches cleanly, lets requests in flight finish and
 // refuses new ones.
-func TestShutdown(t *testing.T) {
+func TestShutdownFinishesRequestsInFlight(t *testing.T) {
 	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	s := servertest.New(t, apitest.WithStorage(store))
 	a := apitest.InProcess(t, s)

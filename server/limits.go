@@ -86,8 +86,8 @@ type Limits struct {
 	HistoryBytes int64
 }
 
-// withDefaults returns the limits with defaults for zero fields, except those whose default is no
-// bound and those whose default is set where they are used.
+// withDefaults returns the limits with defaults for zero fields, except fields without a
+// bound by default and fields with a default that is set where they are used.
 func (l Limits) withDefaults() Limits {
 	def := func(v *int, d int) {
 		if *v == 0 {

@@ -49,7 +49,7 @@ func (b *Builder) releaseOf(k *registry.Kind) release.Release {
 
 // gitVersion returns the version that /version reports. Clients compare it with their own version
 // and warn if the minor versions differ by more than one. The patch of the newest release is the
-// patch release whose behavior is implemented.
+// patch release that defines the implemented behavior.
 func (b *Builder) gitVersion() string {
 	patch := ".0"
 	if b.release == release.Newest {

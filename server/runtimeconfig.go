@@ -87,7 +87,7 @@ func (c runtimeConfig) serves(v *resource.Version) bool {
 func (c runtimeConfig) withhold(types []*resource.Type) {
 	for _, t := range types {
 		if len(t.ServedVersions) > 0 && !t.Serve(c.serves) {
-			t.Withheld = true
+			t.Unserved = true
 		}
 	}
 }

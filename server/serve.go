@@ -94,7 +94,7 @@ func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, h, s.authenticator) }
 
-// serve handles a request whose user is identified by the given authenticator.
+// serve handles a request after the given authenticator identified its user.
 func (s *Server) serve(to http.ResponseWriter, h *http.Request, who auth.Authenticator) {
 	growStack()
 	w, r := s.responder.New(to, h)

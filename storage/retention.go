@@ -49,7 +49,7 @@ func (r *Retention) Committed(now time.Time, rev Revision) {
 func (r *Retention) expired(now time.Time, s Span) bool { return now.Sub(s.End) > r.Keep }
 
 // Oldest returns the oldest revision to keep, or 0 if all are kept. It is the newest revision that was
-// committed more than Keep ago: that revision was the current one at the time now - Keep.
+// committed more than Keep ago: that revision was current at the time now - Keep.
 func (r *Retention) Oldest(now time.Time) (oldest Revision) {
 	for _, s := range r.spans {
 		if r.Keep <= 0 || !r.expired(now, s) {
@@ -63,7 +63,7 @@ func (r *Retention) Oldest(now time.Time) (oldest Revision) {
 // Spans returns a copy of the recorded spans, for stores that persist them.
 func (r *Retention) Spans() []Span { return append([]Span(nil), r.spans...) }
 
-// Restore replaces the recorded spans with persisted ones and then records newest as committed. It
+// Restore replaces the recorded spans with persisted spans and then records newest as committed. It
 // drops spans beyond newest. If the clock was set back in the meantime, it limits their times to now.
 func (r *Retention) Restore(spans []Span, now time.Time, newest Revision) {
 	r.spans = r.spans[:0]

@@ -72,8 +72,8 @@ const (
 
 // NormalizeCommit checks that ws is a valid commit and returns the writes in byte order of their keys. It
 // fails with ErrInvalidCommit if ws has two writes of one key, or nothing but guards, or a guard with a
-// value or with AnyRevision. It does not modify ws, but the result may be ws itself. NormalizeCommit is for
-// implementations of Backend.
+// value or with AnyRevision. It does not modify ws, but the result may be ws itself. NormalizeCommit is
+// for implementations of Backend.
 func NormalizeCommit(ws []Write) ([]Write, error) {
 	written := 0
 	for _, w := range ws {
@@ -115,7 +115,7 @@ func (e Event) Deleted() bool { return e.Value == nil && e.Damaged == nil }
 // Backend is a store. All methods are safe for concurrent use, return when the context ends, and fail
 // with ErrClosed after Close.
 //
-// The retained history is the range of revisions, up to the newest one, at which Get and Scan can read
+// The retained history is the range of revisions, up to the newest revision, at which Get and Scan can read
 // and after which Watch can begin. Compact drops the older part of it. A store that also drops
 // history by age follows the rule of Retention.
 type Backend interface {
@@ -213,13 +213,13 @@ type Sequencer interface {
 	// CommitSequence commits first as Commit does, and then each value of then to the same key,
 	// replacing the value before it. Each value is a commit of its own, which Watch yields. No value
 	// may be nil. CommitSequence returns the revisions of the successful commits. If a commit fails,
-	// the later values are not committed, and the error is the one that Commit would return. Every
+	// the later values are not committed, and the error is an error of Commit. Every
 	// store accepts SequenceLength values with SequenceBytes bytes in total.
 	CommitSequence(ctx context.Context, first Write, then ...[]byte) ([]Revision, error)
 }
 
 // CommitSequence calls the CommitSequence method of b if b is a Sequencer. Otherwise it makes the
-// commits one by one.
+// commits separately.
 func CommitSequence(ctx context.Context, b Backend, first Write, then ...[]byte) ([]Revision, error) {
 	if s, ok := b.(Sequencer); ok && len(then) > 0 {
 		return s.CommitSequence(ctx, first, then...)

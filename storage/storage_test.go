@@ -87,8 +87,8 @@ func TestGuardCheck(t *testing.T) {
 	}
 }
 
-// TestTogether checks which writes form a commit, and their order.
-func TestTogether(t *testing.T) {
+// TestNormalizeCommitRejectsInvalidCommits checks which writes form a commit, and their order.
+func TestNormalizeCommitRejectsInvalidCommits(t *testing.T) {
 	put := func(key string) storage.Write { return storage.Write{Key: key, Value: []byte{}} }
 	guard := func(key string) storage.Write { return storage.Write{Key: key, Expect: 3, Guard: true} }
 	for name, ws := range map[string][]storage.Write{

@@ -16,7 +16,7 @@ import (
 
 // Options configure a CacheSet. All fields but Entry are optional.
 type Options[V Entry] struct {
-	// Entry returns the entry of a record, whose Key is the key within the cache. The
+	// Entry returns the entry of a record. Its Key is the key within the cache. The
 	// result may keep the record's value, which must not be modified. Entry is called
 	// concurrently. It must not fail: if a value cannot be decoded, the entry itself
 	// must represent that.

@@ -23,7 +23,7 @@ const maxBatch = 1000
 // not needed any more can be dropped.
 //
 // The position moves with each commit that Next has examined, whether or not the query
-// selects its events, so a cursor whose query selects little does not fall behind. The
+// selects its events, so a cursor with a query that selects little does not fall behind. The
 // cursor takes runs of commits out of the log under Cache.mu and examines them without
 // the lock.
 type Cursor[V Entry] struct {

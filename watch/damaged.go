@@ -12,7 +12,7 @@ import (
 // event can report its deletion or replacement. Instead, cursors from before such a change
 // fail with storage.ErrCompacted.
 
-// Damaged returns the keys whose records cannot be read, with the revisions of these
+// Damaged returns the keys of records that cannot be read, with the revisions of these
 // records, or nil if all records can be read. The map belongs to the caller. A program
 // must not treat these keys as missing.
 func (c *Cache[V]) Damaged() map[string]storage.Revision {

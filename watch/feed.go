@@ -38,8 +38,8 @@ type feedWait[V Entry] struct {
 }
 
 // Feed returns a feed of the given caches. Without arguments, it returns a feed of all
-// caches, including caches that are created later. The first Pull that includes a cache
-// returns its current entries.
+// caches, including caches that are created later. The first call of Changes that
+// includes a cache returns its current entries.
 func (s *CacheSet[V]) Feed(caches ...*Cache[V]) *Feed[V] {
 	return &Feed[V]{set: s, some: caches, parts: make(map[*Cache[V]]*Cursor[V])}
 }
@@ -47,9 +47,9 @@ func (s *CacheSet[V]) Feed(caches ...*Cache[V]) *Feed[V] {
 // Changes returns the events since the last call, with their caches, in the order of their
 // revisions. It does not wait. If the feed has fallen behind the log of a cache, reset
 // is true and the events are the current entries of all its caches: the reader must drop
-// its state. Entries of the first Pull or of a reset are returned as events without Old,
-// whose Revision is the revision of the entry. The sequence can be read only once, also
-// after further calls of Pull.
+// its state. Entries of the first call or of a reset are returned as events without Old,
+// whose Revision is the revision of the entry. The sequence can be read only once, even
+// after further calls of Changes.
 func (f *Feed[V]) Changes() (events iter.Seq2[*Cache[V], Event[V]], reset bool) {
 	list, reset := f.collect()
 	return func(yield func(*Cache[V], Event[V]) bool) {
@@ -128,7 +128,7 @@ func (f *Feed[V]) restart() []cacheEvent[V] {
 	return list
 }
 
-// Wait returns nil when Pull has events to return. It fails with the context's error if the
+// Wait returns nil when Changes has events to return. It fails with the context's error if the
 // context ends first, and with storage.ErrClosed after Close of the CacheSet.
 func (f *Feed[V]) Wait(ctx context.Context) error {
 	w := f.set.feedWait(f)
@@ -146,7 +146,7 @@ func (f *Feed[V]) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Revision returns the revision up to which Pull has returned all events.
+// Revision returns the revision up to which Changes has returned all events.
 func (f *Feed[V]) Revision() storage.Revision { return f.revision }
 
 // Newest returns the revision of the newest event of the caches of the feed. For a feed of
@@ -168,7 +168,7 @@ func (f *Feed[V]) caches() []*Cache[V] {
 	return f.some
 }
 
-// ready reports whether Pull would return events.
+// ready reports whether Changes would return events.
 func (f *Feed[V]) ready() bool {
 	if len(f.held) > 0 && f.held[0].Revision <= f.set.Revision() {
 		return true

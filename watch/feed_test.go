@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// pullAny returns the events of a Pull as "revision prefix+key: from old to new".
+// pullAny returns the events of a call of Changes as "revision prefix+key: from old to new".
 func pullAny(f *Feed[*thing]) (out []string, reset bool) {
 	events, reset := f.Changes()
 	for c, ev := range events {

@@ -149,7 +149,7 @@ func (s *CacheSet[V]) shorten() {
 	}
 }
 
-// longest returns the cache whose log begins at the oldest commit, or nil if no log has
+// longest returns the cache with the log that begins at the oldest commit, or nil if no log has
 // more than its newest commit.
 func (s *CacheSet[V]) longest() (longest *Cache[V]) {
 	var since storage.Revision

@@ -14,7 +14,7 @@ import (
 type Topic struct{ Name, Value string }
 
 // SetTopics sets the function f that appends the topics of an entry to dst. If f is nil,
-// entries have no topics. A cursor whose query has a Topic is woken only by events whose
+// entries have no topics. A cursor with a Topic in its query is woken only by events whose
 // old or new entry has that topic. If f returns false, events of the entry wake all such
 // cursors. f runs under the lock of the cache, so commits wait for it, and it must not call
 // the cache.

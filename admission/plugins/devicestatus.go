@@ -84,7 +84,7 @@ func driverRights(ctx context.Context, a auth.Authorizer, r *admission.Request, 
 	return f
 }
 
-// changedDrivers returns the names, sorted, of the drivers that have a device whose state differs.
+// changedDrivers returns the names, sorted, of the drivers that have a device with a different state.
 func changedDrivers(now, was *meta.Object) []string {
 	type device struct{ driver, pool, name, share string }
 	devices := func(o *meta.Object) map[device]*meta.Object {

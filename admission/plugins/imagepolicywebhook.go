@@ -207,7 +207,7 @@ func (p *imagePolicy) ask(ctx context.Context, review imageReview) (imageAnswer,
 	within, cancel := context.WithTimeout(ctx, maxReviewTime)
 	defer cancel()
 	var answer imageAnswer
-	err = webhookclient.Persist(within, p.pause, func() error {
+	err = webhookclient.Retry(within, p.pause, func() error {
 		answer = imageAnswer{}
 		return p.remote.Ask(within, body, &answer)
 	})
@@ -228,11 +228,11 @@ func (p *imagePolicy) ask(ctx context.Context, review imageReview) (imageAnswer,
 
 // bound limits the length of the reason and the length and number of the audit annotations.
 func (a *imageAnswer) bound() {
-	a.Reason = webhookclient.Text(a.Reason)
+	a.Reason = webhookclient.ClipText(a.Reason)
 	audit := map[string]string{}
 	for i, key := range slices.Sorted(maps.Keys(a.Audit)) {
 		if i < maxReviewAudit {
-			audit[webhookclient.Text(key)] = webhookclient.Text(a.Audit[key])
+			audit[webhookclient.ClipText(key)] = webhookclient.ClipText(a.Audit[key])
 		}
 	}
 	a.Audit = audit

@@ -40,7 +40,7 @@ type PodSecurityExemptions struct {
 	RuntimeClasses []string `json:"runtimeClasses,omitempty"`
 }
 
-// template is a resource whose objects are pods or contain a pod template at path.
+// template is a resource with objects that are pods or contain a pod template at path.
 type template struct {
 	group, plural string
 	path          []string

@@ -6,9 +6,9 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// TestPriority checks that a class sets the priority of pods, that pods with another priority or an unknown
-// class are refused, and that only one class can be the default.
-func TestPriority(t *testing.T) {
+// TestPriorityClassSetsPriority checks that a class sets the priority of pods, that pods with another
+// priority or an unknown class are refused, and that only one class can be the default.
+func TestPriorityClassSetsPriority(t *testing.T) {
 	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST pods", body: podSpec("a", ``), want: `201 {spec: {priority: 0, preemptionPolicy: PreemptLowerPriority, priorityClassName: null}}`},
 		step{do: "POST pods", body: podSpec("b", `, priority: 5`), want: `403 the integer value of priority (5) must not be provided in pod spec; priority admission controller computed 0 from the given PriorityClass name`},

@@ -11,9 +11,9 @@ import (
 	"orch.io/controlplane/internal/testcerts"
 )
 
-// TestFailures checks that a failed call refuses the request under the failure policy Fail and is ignored
-// under Ignore.
-func TestFailures(t *testing.T) {
+// TestFailurePolicyDecidesFailedCalls checks that a failed call refuses the request under the failure policy
+// Fail and is ignored under Ignore.
+func TestFailurePolicyDecidesFailedCalls(t *testing.T) {
 	k := newKit(t)
 	allows := says(`{allowed: true}`)
 	closed := k.serve(allows)
@@ -82,7 +82,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestConditions(t *testing.T) {
+func TestMatchConditionsSelectRequests(t *testing.T) {
 	k := newKit(t)
 	for _, sort := range []string{"mutating", "validating"} {
 		for _, test := range []struct {
@@ -139,7 +139,6 @@ func TestV1beta1Responses(t *testing.T) {
 	}
 }
 
-// TestDenials checks that the status of a denial is returned to the caller.
 // TestFailurePolicyIgnoreKeepsDenials checks that the policy applies to failed calls, not to answers.
 func TestFailurePolicyIgnoreKeepsDenials(t *testing.T) {
 	k := newKit(t)
@@ -153,7 +152,8 @@ func TestFailurePolicyIgnoreKeepsDenials(t *testing.T) {
 	}
 }
 
-func TestDenials(t *testing.T) {
+// TestDenialIsReturnedToClient checks that the status of a denial is returned to the caller.
+func TestDenialIsReturnedToClient(t *testing.T) {
 	k := newKit(t)
 	for _, test := range []struct {
 		status  string

@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// TestMatching checks which requests a webhook is called for.
-func TestMatching(t *testing.T) {
+// TestRulesSelectRequests checks which requests a webhook is called for.
+func TestRulesSelectRequests(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(says("{allowed: true}"))
 	k.do("POST /api/v1/namespaces", "metadata: {name: quiet, labels: {quiet: 'yes'}}")
@@ -72,9 +72,9 @@ func TestMatching(t *testing.T) {
 	}
 }
 
-// TestEquivalent checks that a webhook for one version is called for writes in another, with the object in
-// its own version.
-func TestEquivalent(t *testing.T) {
+// TestEquivalentRequestIsConverted checks that a webhook for one version is called for writes in another,
+// with the object in its own version.
+func TestEquivalentRequestIsConverted(t *testing.T) {
 	k := newKit(t)
 	const v1, v2 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 	scaler := "{metadata: {name: h}, spec: {maxReplicas: 3, scaleTargetRef: {kind: Deployment, name: d, apiVersion: apps/v1}, metrics: [{type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 70}}}]}}"

@@ -15,7 +15,7 @@ import (
 // of a server share the families. Only existing webhooks have series.
 type counts struct {
 	sort       string // admit or validating, in metrics
-	hooks      metrics.Named
+	hooks      metrics.NameFilter
 	conditions *matcher.Figures
 
 	duration   *prometheus.HistogramVec

@@ -14,8 +14,8 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// TestPatches checks that a patched object must be a valid object of its kind with the same identity.
-func TestPatches(t *testing.T) {
+// TestPatchedObjectMustBeValid checks that a patched object must be a valid object of its kind with the same identity.
+func TestPatchedObjectMustBeValid(t *testing.T) {
 	k := newKit(t)
 	const secrets = `{operations: ["*"], apiGroups: [""], apiVersions: [v1], resources: [secrets, configmaps]}`
 	for _, test := range []struct {
@@ -71,10 +71,10 @@ func TestPatches(t *testing.T) {
 	assert.Contains(t, answer.String("message"), `admission webhook "wa.patch.example.com" attempted to modify the object, which is not supported for this operation`)
 }
 
-// TestOrder checks that each webhook sees the changes of those before it, in the order of the configuration
-// names, and the defaults filled in between; and that webhooks with reinvocationPolicy IfNeeded are called at
-// most twice.
-func TestOrder(t *testing.T) {
+// TestWebhooksSeeEarlierChanges checks that each webhook sees the changes of those before it, in the order of
+// the configuration names, and the defaults filled in between; and that webhooks with reinvocationPolicy
+// IfNeeded are called at most twice.
+func TestWebhooksSeeEarlierChanges(t *testing.T) {
 	k := newKit(t)
 	var order []string
 	step := func(name string) func(http.ResponseWriter, *meta.Object) {
@@ -169,8 +169,8 @@ func TestWebhooksAreReinvokedAfterChangesOfPlugins(t *testing.T) {
 	assert.Len(t, once.reviews(), 1)
 }
 
-// TestSubresources checks that a webhook can change only the fields that the endpoint writes.
-func TestSubresources(t *testing.T) {
+// TestPatchChangesOnlyFieldsOfEndpoint checks that a webhook can change only the fields that the endpoint writes.
+func TestPatchChangesOnlyFieldsOfEndpoint(t *testing.T) {
 	k := newKit(t)
 	const deployment = "/apis/apps/v1/namespaces/default/deployments"
 	k.do("POST "+deployment, "{metadata: {name: d}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}")

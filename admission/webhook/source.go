@@ -65,7 +65,7 @@ type hook struct {
 
 func (h *hook) end() {
 	if h.remote != nil {
-		h.remote.End()
+		h.remote.Close()
 	}
 }
 

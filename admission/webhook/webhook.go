@@ -27,7 +27,7 @@ import (
 
 // Config is the configuration of either plugin.
 type Config struct {
-	// KubeConfigFile is the absolute path of a kubeconfig file whose users are the credentials for webhooks.
+	// KubeConfigFile is the absolute path of a kubeconfig file with users that are the credentials for webhooks.
 	// The name of a user is the host of the webhook, or name.namespace.svc for a service, with :port if the
 	// port is not 443. *.namespace.svc matches all services of a namespace, and * all webhooks. If empty,
 	// webhooks are called without credentials.

@@ -27,8 +27,8 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// TestReview checks the review that a webhook receives, in both versions.
-func TestReview(t *testing.T) {
+// TestReviewDescribesRequest checks the review that a webhook receives, in both versions.
+func TestReviewDescribesRequest(t *testing.T) {
 	k := newKit(t, func(b *server.Builder) {
 		b.Authenticators = []auth.Authenticator{auth.AuthenticatorFunc(func(*http.Request) (*auth.User, error) {
 			return &auth.User{Name: "ann", UID: "7", Groups: []string{"a", "b"}, Extra: map[string][]string{"k": {"v"}}}, nil
@@ -86,9 +86,9 @@ func TestDryRun(t *testing.T) {
 	assert.Len(t, h.reviews(), 1)
 }
 
-// TestServices checks that a webhook behind a service is called at the endpoints of the service, with the
-// name of the service for TLS.
-func TestServices(t *testing.T) {
+// TestServiceIsCalledAtItsEndpoints checks that a webhook behind a service is called at the endpoints of the
+// service, with the name of the service for TLS.
+func TestServiceIsCalledAtItsEndpoints(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(says(`{allowed: true}`), "out.default.svc")
 	u, err := url.Parse(h.URL)
@@ -124,8 +124,8 @@ func TestServices(t *testing.T) {
 
 }
 
-// TestCleanPaths checks that redundant elements of the path of a webhook are removed.
-func TestCleanPaths(t *testing.T) {
+// TestPathOfURLIsCleaned checks that redundant elements of the path of a webhook are removed.
+func TestPathOfURLIsCleaned(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(says(`{allowed: true}`))
 	ca, err := json.Marshal(k.authority.PEM())
@@ -141,8 +141,8 @@ func TestCleanPaths(t *testing.T) {
 	}
 }
 
-// TestCredentials checks that webhooks are called with the credentials in the kubeconfig file.
-func TestCredentials(t *testing.T) {
+// TestKubeconfigCredentialsAreSent checks that webhooks are called with the credentials in the kubeconfig file.
+func TestKubeconfigCredentialsAreSent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users")
 	require.NoError(t, os.WriteFile(file, []byte("users: [{name: hook.default.svc, user: {token: one}}, {name: '*.default.svc', user: {token: two}}, {name: '*', user: {username: a, password: b}}]"), 0o600))
 	k := newKit(t, func(b *server.Builder) {
@@ -182,8 +182,8 @@ func (a *trail) Started(int)                                             {}
 func (a *trail) Impersonate(*auth.User)                                  {}
 func (a *trail) Complete(auth.Outcome)                                   {}
 
-// TestRecords checks the metrics, audit annotations and warnings of webhooks.
-func TestRecords(t *testing.T) {
+// TestCallsAreRecorded checks the metrics, audit annotations and warnings of webhooks.
+func TestCallsAreRecorded(t *testing.T) {
 	audit := &trail{}
 	k := newKit(t, func(b *server.Builder) { b.Audit = audit })
 	gone := k.serve(nil)
@@ -339,8 +339,8 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// TestManyWriters checks 200 concurrent writers through five webhooks while configurations come and go.
-func TestManyWriters(t *testing.T) {
+// TestConcurrentWritersPassChangingWebhooks checks 200 concurrent writers through five webhooks while configurations come and go.
+func TestConcurrentWritersPassChangingWebhooks(t *testing.T) {
 	k := newKit(t)
 	var asked atomic.Int64
 	count := func(answer func(http.ResponseWriter, *meta.Object)) func(http.ResponseWriter, *meta.Object) {

@@ -5,8 +5,8 @@ import "strings"
 // Error is an error that lists invalid fields.
 type Error struct{ Faults Violations }
 
-// Err returns the faults as an *Error, or nil if there are none. The error does not change if
-// faults are added later.
+// Err returns the violations as an *Error, or nil if there are none. The error does not change if
+// violations are added later.
 func (f *Violations) Err() error {
 	if len(*f) == 0 {
 		return nil
@@ -14,7 +14,7 @@ func (f *Violations) Err() error {
 	return &Error{*f}
 }
 
-// Error returns the field and the message of each fault.
+// Error returns the field and the message of each violation.
 func (e *Error) Error() string {
 	texts := make([]string, len(e.Faults))
 	for i, c := range e.Faults {

@@ -53,7 +53,7 @@ func ExampleViolations_Format() {
 	// spec.dir FieldValueForbidden
 }
 
-// The fault of a large value shows only the reason.
+// The violation of a large value shows only the reason.
 func ExampleHidden() {
 	var f check.Violations
 	f.Invalid(check.At("spec"), check.Hidden{}, "replicas and autoscaling exclude each other")

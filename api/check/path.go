@@ -1,7 +1,7 @@
 // Package check collects the violations in an object: it has field paths, the kinds of
 // violations, and the formats that fields of several kinds share.
 //
-// A Path is cheap to build; its text is only formatted for a fault.
+// A Path is cheap to build; its text is only formatted for a violation.
 package check
 
 import (

@@ -55,7 +55,7 @@ func same(a, b reflect.Value) bool {
 	return a.Equal(b)
 }
 
-// equalMethod calls the method Equal(T) bool of a type T, if a has one that may be called.
+// equalMethod calls the method Equal(T) bool of a type T, if a has such a method and it may be called.
 func equalMethod(a, b reflect.Value) (equal, ok bool) {
 	if a.Kind() == reflect.Pointer || a.Kind() == reflect.Interface || !a.CanInterface() {
 		return false, false

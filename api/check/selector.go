@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Labels adds faults for invalid label keys and values. All of them have the path of the map.
+// Labels adds violations for invalid label keys and values. All of them have the path of the map.
 func (f *Violations) Labels(at *Path, labels map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		f.Format(at, k, meta.CheckQualifiedName(k))
@@ -15,7 +15,7 @@ func (f *Violations) Labels(at *Path, labels map[string]string) {
 	}
 }
 
-// Selector adds faults for an invalid label selector; nil is valid.
+// Selector adds violations for an invalid label selector; nil is valid.
 func (f *Violations) Selector(at *Path, s *meta.LabelSelector) {
 	if s == nil {
 		return
@@ -36,7 +36,7 @@ func (f *Violations) expression(at *Path, e meta.LabelSelectorRequirement) {
 	}
 }
 
-// SelectorValues adds a fault if a selector requirement has values although its operator takes
+// SelectorValues adds a violation if a selector requirement has values although its operator takes
 // none, or lacks values that the operator needs. It reports whether the operator is known.
 func (f *Violations) SelectorValues(at *Path, operator string, values []string) bool {
 	switch operator {

@@ -23,7 +23,7 @@ import (
 // stage.
 type Gate struct {
 	Name string
-	Doc  string // the effect of the feature, one line
+	Doc  string // the effect of the feature, in a line
 
 	Alpha      string // off by default
 	BetaOff    string // beta, but off by default
@@ -33,7 +33,7 @@ type Gate struct {
 	Removed    string // the gate no longer exists, and setting it fails; the feature is removed, too, unless it was stable
 }
 
-// State is the state of a gate in one release.
+// State is the state of a gate in a release.
 type State struct {
 	Gate
 	Stage   string // as in metrics: ALPHA, BETA, DEPRECATED, or "" for stable
@@ -64,10 +64,10 @@ var stageNames = [...]string{alpha: "ALPHA", betaOff: "BETA", beta: "BETA", stab
 // allOf maps a stage to the name that sets all of its gates.
 var allOf = map[int]string{alpha: allAlpha, betaOff: allBeta, beta: allBeta}
 
-// Set holds the feature gates of a server in one release. It is immutable. A nil Set has the
+// Set holds the feature gates of a server in a release. It is immutable. A nil Set has the
 // defaults of the newest release.
 type Set struct {
-	on   map[string]bool // state of every known gate, including removed ones
+	on   map[string]bool // state of every known gate, including removed gates
 	list []State
 }
 

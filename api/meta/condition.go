@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Condition is one aspect of an object's state, in the form that newer kinds
+// Condition describes one aspect of an object's state, in the format that most kinds
 // share.
 type Condition struct {
 	// Type names the aspect, in CamelCase or as domain/CamelCase.
@@ -20,7 +20,7 @@ type Condition struct {
 	// LastTransitionTime is when the status last changed.
 	LastTransitionTime Time `json:"lastTransitionTime" protobuf:"bytes,4,opt,name=lastTransitionTime" schema:"required"`
 
-	// Reason is a word for programs.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason" protobuf:"bytes,5,opt,name=reason" schema:"required"`
 
 	// Message is a text for people.

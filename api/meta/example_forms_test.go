@@ -250,7 +250,7 @@ func ExampleMetadataWarnings() {
 	// [metadata.finalizers: "cleanup": prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers]
 }
 
-// CutPath limits the length of paths with long map keys.
+// TruncatePath limits the length of paths with long map keys.
 func ExampleTruncatePath() {
 	path := "spec.rooms[" + strings.Repeat("x", 1<<20) + "]"
 	fmt.Println(len(meta.TruncatePath([]byte(path))) < 2*meta.MaxPath, meta.TruncatePath([]byte("spec.rooms[hall]")))

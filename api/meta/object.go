@@ -18,7 +18,9 @@ type Object struct {
 	tree map[string]any
 }
 
-// NewObject returns an object with the given tree. The tree belongs to the object afterwards.
+// NewObject returns an object with the given tree, which belongs to the object afterwards. The tree must
+// consist of the types that Object lists, for example int64 instead of int and map[string]any instead
+// of map[string]string; Object.Set converts other Go values.
 func NewObject(tree map[string]any) *Object { return &Object{tree} }
 
 // Tree returns the object's tree, which is never nil. Changes to the tree change the object.

@@ -4,7 +4,7 @@ import "encoding/json"
 
 // TypeMeta identifies the type of an object or list. Inline it into the struct of a kind.
 type TypeMeta struct {
-	// Kind names the schema of the object, in upper camel case; it cannot change.
+	// Kind is the kind of the object, in upper camel case. It cannot change.
 	Kind string `json:"kind,omitempty" protobuf:"bytes,1,opt,name=kind"`
 
 	// APIVersion defines the group and version of the schema, "v1" or "apps/v1".
@@ -16,21 +16,21 @@ type ListMeta struct {
 	// SelfLink is no longer set.
 	SelfLink string `json:"selfLink,omitempty" protobuf:"bytes,1,opt,name=selfLink"`
 
-	// ResourceVersion is the version that the list shows; start a watch from it.
+	// ResourceVersion is the version of the list. A watch can start from it.
 	ResourceVersion string `json:"resourceVersion,omitempty" protobuf:"bytes,2,opt,name=resourceVersion"`
 
 	// Continue is the token of the next page; empty on the last.
 	Continue string `json:"continue,omitempty" protobuf:"bytes,3,opt,name=continue"`
 
-	// RemainingItemCount says how many items follow this page. It is left out
-	// where the server does not know and for lists with a selector.
+	// RemainingItemCount is the number of items after this page. It is unset
+	// if the number is unknown or the list has a selector.
 	RemainingItemCount *int64 `json:"remainingItemCount,omitempty" protobuf:"bytes,4,opt,name=remainingItemCount"`
 }
 
-// ObjectMeta is the metadata that every object has. The server keeps most of
-// it; callers set the name, labels, annotations, owners and finalizers.
+// ObjectMeta is the metadata of every object. Clients set the name, labels,
+// annotations, owner references and finalizers; the server sets the rest.
 type ObjectMeta struct {
-	// Name identifies the object among those of its kind in a namespace. It
+	// Name is unique among the objects of the same kind and namespace. It
 	// cannot change.
 	Name string `json:"name,omitempty" protobuf:"bytes,1,opt,name=name"`
 
@@ -45,47 +45,49 @@ type ObjectMeta struct {
 	// SelfLink is no longer set.
 	SelfLink string `json:"selfLink,omitempty" protobuf:"bytes,4,opt,name=selfLink"`
 
-	// UID tells this object from every other that had or will have its name.
-	// The server sets it on create.
+	// UID distinguishes the object from earlier and later objects of the same
+	// name. The server sets it on create.
 	UID string `json:"uid,omitempty" protobuf:"bytes,5,opt,name=uid"`
 
-	// ResourceVersion changes with every change of the object. Sent with an
-	// update, the update is refused if the object changed since.
+	// ResourceVersion changes with every change of the object. If an update
+	// has it, the update is refused if the object was changed since.
 	ResourceVersion string `json:"resourceVersion,omitempty" protobuf:"bytes,6,opt,name=resourceVersion"`
 
 	// Generation counts the changes of the desired state.
 	Generation int64 `json:"generation,omitempty" protobuf:"varint,7,opt,name=generation"`
 
-	// CreationTimestamp is a timestamp, of the server's clock at the creation.
+	// CreationTimestamp is the time of the creation, by the server's clock.
 	CreationTimestamp Time `json:"creationTimestamp,omitzero" protobuf:"bytes,8,opt,name=creationTimestamp"`
 
-	// DeletionTimestamp is set by the server when deletion was asked for and
-	// something still has to happen first; it says when the object may go.
+	// DeletionTimestamp is set by the server when a deletion has been requested
+	// but must wait for finalizers or the grace period. It is the time at which
+	// the grace period ends.
 	DeletionTimestamp *Time `json:"deletionTimestamp,omitempty" protobuf:"bytes,9,opt,name=deletionTimestamp"`
 
-	// DeletionGracePeriodSeconds is how many seconds the object gets to end;
-	// set together with the deletion timestamp, it may only become shorter.
+	// DeletionGracePeriodSeconds is the time that the object has to terminate.
+	// It is set together with deletionTimestamp and can only be shortened.
 	DeletionGracePeriodSeconds *int64 `json:"deletionGracePeriodSeconds,omitempty" protobuf:"varint,10,opt,name=deletionGracePeriodSeconds"`
 
-	// Labels are words to select objects by.
+	// Labels are keys and values by which selectors select objects.
 	Labels map[string]string `json:"labels,omitempty" protobuf:"bytes,11,rep,name=labels"`
 
-	// Annotations are any data of tools, kept as they are and not selectable.
+	// Annotations are arbitrary data of tools. Selectors cannot use them.
 	Annotations map[string]string `json:"annotations,omitempty" protobuf:"bytes,12,rep,name=annotations"`
 
-	// OwnerReferences name the objects that this one belongs to. When all of
-	// them are gone, this one is collected.
+	// OwnerReferences identify the owners of the object. When all owners are
+	// deleted, the object is garbage collected.
 	OwnerReferences []OwnerReference `json:"ownerReferences,omitempty" protobuf:"bytes,13,rep,name=ownerReferences" patchStrategy:"merge" patchMergeKey:"uid" schema:"listType=map,listMapKeys=uid"`
 
-	// Finalizers keep a deleted object until each of them is removed by the
-	// component that put it there.
+	// Finalizers delay the removal of a deleted object. Each is removed by the
+	// component that added it.
 	Finalizers []string `json:"finalizers,omitempty" protobuf:"bytes,14,rep,name=finalizers" patchStrategy:"merge" schema:"listType=set"`
 
-	// ManagedFields say which manager set which fields; the server keeps them.
+	// ManagedFields record which manager set which fields. The server
+	// maintains them.
 	ManagedFields []ManagedFieldsEntry `json:"managedFields,omitempty" protobuf:"bytes,17,rep,name=managedFields" schema:"listType=atomic"`
 }
 
-// OwnerReference is one of the objects that another belongs to.
+// OwnerReference identifies an owner of an object.
 type OwnerReference struct {
 	_ struct{} `schema:"mapType=atomic"`
 
@@ -123,14 +125,14 @@ type ManagedFieldsEntry struct {
 	// Time is when the set of fields last changed.
 	Time *Time `json:"time,omitempty" protobuf:"bytes,4,opt,name=time"`
 
-	// FieldsType names the format of fieldsV1; there is one, FieldsV1.
+	// FieldsType is the format of fieldsV1. The only format is FieldsV1.
 	FieldsType string `json:"fieldsType,omitempty" protobuf:"bytes,6,opt,name=fieldsType"`
 
 	// FieldsV1 is the set of fields: "f:name" leads to a field, "k:{...}" and
 	// "v:..." to list items, "." is the value itself.
 	FieldsV1 *Fields `json:"fieldsV1,omitempty" protobuf:"bytes,7,opt,name=fieldsV1"`
 
-	// Subresource is the sub-resource that was written, empty for the object.
+	// Subresource is the subresource that was written; empty for the object.
 	Subresource string `json:"subresource,omitempty" protobuf:"bytes,8,opt,name=subresource"`
 }
 

@@ -29,7 +29,7 @@ const (
 	labelLess      labelOperator = "<"
 )
 
-// labelRequirement is one condition of a label selector.
+// labelRequirement is a condition of a label selector.
 type labelRequirement struct {
 	Key    string
 	Op     labelOperator
@@ -336,7 +336,7 @@ func (p *labelParser) set() ([]string, error) {
 	}
 }
 
-// FieldRequirement is one condition of a field selector: the field has the value, or does not
+// FieldRequirement is a condition of a field selector: the field has the value, or does not
 // have it if Not is set.
 type FieldRequirement struct {
 	Field, Value string
@@ -390,7 +390,7 @@ func (s FieldSelector) Renamed(name func(field string) (string, error)) (FieldSe
 // Empty reports whether the selector matches everything.
 func (s FieldSelector) Empty() bool { return len(s.reqs) == 0 }
 
-// Value returns the value that the selector requires of field, if there is one.
+// Value returns the value that the selector requires of field, if any.
 func (s FieldSelector) Value(field string) (string, bool) {
 	for _, r := range s.reqs {
 		if r.Field == field && !r.Not {

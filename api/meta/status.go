@@ -52,7 +52,7 @@ const (
 	CauseNSTerminating CauseType = "NamespaceTerminating"
 )
 
-// StatusCause is one error in a request: the field, the kind of error, and a message.
+// StatusCause is an error in a request: the field, the kind of error, and a message.
 type StatusCause struct {
 	Reason  CauseType `json:"reason,omitempty"`
 	Message string    `json:"message,omitempty"`

@@ -17,7 +17,7 @@ const MaxAnnotations = 256 << 10
 const (
 	maxManager     = 128
 	maxSubresource = 256
-	maxFaults      = 1000 // causes reported for one object
+	maxFaults      = 1000 // causes reported for an object
 )
 
 // Finalizers for deletion propagation policies. They need no domain.
@@ -36,7 +36,7 @@ type MetadataRules struct {
 	AnyFinalizer bool
 	// FreeFinalizers allows finalizers without a domain and without a warning.
 	FreeFinalizers bool
-	Embedded       bool // the object is embedded in another one: its name may be empty or any path segment
+	Embedded       bool // the object is embedded in another object: its name may be empty or any path segment
 }
 
 // ValidateMetadata returns the violations in the metadata of obj, which is a new

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-func TestFormChecks(t *testing.T) {
+func TestChecksAcceptValidNames(t *testing.T) {
 	for _, row := range []struct {
 		check func(string) []string
 		good  string
@@ -45,8 +45,8 @@ func TestFormChecks(t *testing.T) {
 	require.NotEmpty(t, name("Bad_", true))
 }
 
-// TestFormMessages: the messages are part of the API, and conformance suites compare them.
-func TestFormMessages(t *testing.T) {
+// TestChecksReturnKnownMessages: the messages are part of the API, and conformance suites compare them.
+func TestChecksReturnKnownMessages(t *testing.T) {
 	const (
 		label     = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
 		subdomain = `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`
@@ -97,9 +97,9 @@ func TestMetadataMessages(t *testing.T) {
 	}
 }
 
-// TestMetadataFaultsAreBounded: the number of causes is limited for a body with many invalid
+// TestMetadataViolationsAreBounded: the number of causes is limited for a body with many invalid
 // labels.
-func TestMetadataFaultsAreBounded(t *testing.T) {
+func TestMetadataViolationsAreBounded(t *testing.T) {
 	labels := map[string]any{}
 	for i := range 5000 {
 		labels[fmt.Sprint("-", i)] = "-"

@@ -52,7 +52,7 @@ func (v *validator) allOf(x any, s *Schema, canonical bool) {
 }
 
 // matches counts the branches that x satisfies, up to the first of them if stop is set. Of the
-// branches that x does not satisfy, best has the causes of the one that visited most values of
+// branches that x does not satisfy, best has the causes of the branch that visited most values of
 // x.
 func (v *validator) matches(x any, branches []*Schema, canonical, stop bool) (n int, best []meta.StatusCause) {
 	most := -1

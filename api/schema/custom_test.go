@@ -254,7 +254,7 @@ func TestCustomListTypes(t *testing.T) {
 	}
 }
 
-func TestCombinations(t *testing.T) {
+func TestCombinationsReportViolations(t *testing.T) {
 	need := func(name string) *Schema { return object([]string{name}, name, &Schema{}) }
 	s := kind(t, nil, object(nil,
 		"any", &Schema{Type: Object, Preserve: true, AnyOf: []*Schema{need("a"), need("b")}},
@@ -275,7 +275,7 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
-func TestImmutable(t *testing.T) {
+func TestImmutableValuesMustNotChange(t *testing.T) {
 	fixed := func() *Schema { return with(str(), func(s *Schema) { s.Immutable = true }) }
 	s := kind(t, nil, object(nil, "a", fixed(),
 		"m", with(list(object([]string{"k"}, "k", str(), "v", fixed())), func(s *Schema) { s.ListType, s.ListKeys = "map", []string{"k"} }),

@@ -7,7 +7,7 @@ import (
 )
 
 // MaxDefaults limits the JSON size, in bytes and estimated, of the defaults that FillDefaults
-// adds to one object. A default of a list's items is added once for each item, so that a small
+// adds to an object. A default of a list's items is added once for each item, so that a small
 // object could otherwise grow without bounds.
 const MaxDefaults = 4 << 20
 

@@ -45,9 +45,9 @@ type documented struct {
 	assert.Equal(t, "documented is a thing.\nWith a second paragraph.", docs.Struct(s.Struct))
 	assert.Equal(t, "Size says how large it is.", field("size"))
 	assert.Equal(t, "From the tag.", field("color"))
-	assert.Contains(t, field("kind"), "Kind names the schema", "of an inline struct in another package")
+	assert.Contains(t, field("kind"), "Kind is the kind of the object", "of an inline struct in another package")
 	m := s.Struct.Field("metadata").Schema.Struct
-	assert.Contains(t, docs.Field(m, m.Field("uid")), "UID tells this object")
+	assert.Contains(t, docs.Field(m, m.Field("uid")), "UID distinguishes the object")
 
 	var none *schema.Docs
 	assert.Empty(t, none.Struct(s.Struct))

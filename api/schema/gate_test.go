@@ -27,8 +27,8 @@ type gatedPart struct {
 	Dim  *int   `json:"dim,omitempty" schema:"min=0,gate=Dim"`
 }
 
-// TestDropGated: a field whose gate is off is dropped unless the object used it anywhere.
-func TestDropGated(t *testing.T) {
+// TestDropGatedKeepsUsedFields: a field whose gate is off is dropped unless the object used it anywhere.
+func TestDropGatedKeepsUsedFields(t *testing.T) {
 	s, err := Go(reflect.TypeFor[gatedThing](), names.Kubernetes)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"Blink", "Dim", "Many"}, s.Gates())
@@ -62,7 +62,7 @@ func TestDropGated(t *testing.T) {
 	assert.Empty(t, gadgetSchema(t).Gates())
 }
 
-func TestGateFaults(t *testing.T) {
+func TestGoRejectsInvalidGates(t *testing.T) {
 	type head struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`

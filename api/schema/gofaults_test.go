@@ -110,8 +110,8 @@ func TestGoValidatesDefaults(t *testing.T) {
 	}
 }
 
-// TestGoFaultsAreFieldErrors: errors found in the finished schema are FieldErrors, too.
-func TestGoFaultsAreFieldErrors(t *testing.T) {
+// TestGoErrorsAreFieldErrors: errors found in the finished schema are FieldErrors, too.
+func TestGoErrorsAreFieldErrors(t *testing.T) {
 	type node struct {
 		Next *node  `json:"next,omitempty"`
 		ID   string `json:"id" schema:"unique"`

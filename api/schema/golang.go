@@ -16,10 +16,10 @@ import (
 )
 
 // Go returns the schema of a Go struct. The json tags give field names and optionality, the
-// schema tags the validation rules, the protobuf tags the field numbers, and the patchStrategy
-// and patchMergeKey tags the merge rules. Field names in tags are spec names; p translates them
-// to wire names. Schemas are built once per type and profile and are shared: the caller must
-// not change them.
+// schema tags the validation rules, the protobuf tags the field numbers, the patchStrategy and
+// patchMergeKey tags the merge rules, and the doc tags the documentation. Field names in tags
+// are spec names; p translates them to wire names. Schemas are built once per type and profile
+// and are shared: the caller must not change them.
 //
 // A schema tag is a comma-separated list of words and key=value pairs. Lists in a value are
 // separated by |. A backslash before a comma or | makes that character part of the value;
@@ -128,7 +128,7 @@ func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 		}
 	}
 	for t, s := range b.plain {
-		if s.Compile() == nil { // a field hidden by another one is not reached by s.Compile
+		if s.Compile() == nil { // a field hidden by another field is not reached by s.Compile
 			c.plain.LoadOrStore(t, s)
 		}
 	}
@@ -209,7 +209,7 @@ type builder struct {
 	plain   map[reflect.Type]*Schema // see plainSchema
 	fields  []fieldAt                // lists in these are checked once all structs are complete
 	open    []reflect.Type           // types being described, outermost first, since the last struct
-	inline  []reflect.Type           // structs whose fields are being added, each inlined in the one before
+	inline  []reflect.Type           // structs that are being added, each inlined in the previous struct
 	faults  []error
 }
 
@@ -374,7 +374,7 @@ func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bo
 					b.fault(at{t, sf.Name}, "the json name %q is taken by field %s", f.Name, old.GoName)
 				}
 				if len(old.Index) <= len(f.Index) {
-					continue // as in encoding/json, the outer field hides the inner one
+					continue // as in encoding/json, the outer field hides the inner field
 				}
 			}
 			st.Add(f)

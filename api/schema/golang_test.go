@@ -83,7 +83,7 @@ func TestGoReadsTags(t *testing.T) {
 	assert.Equal(t, []string{"uid"}, owners.ListKeys)
 }
 
-func TestGoReportsEveryFault(t *testing.T) {
+func TestGoReportsEveryError(t *testing.T) {
 	type inner struct {
 		C chan int `json:"c"`
 	}

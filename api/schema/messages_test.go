@@ -962,9 +962,9 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestMessagesOfDefinitionFaults: definitions with an invalid list type, default or
+// TestMessagesOfInvalidDefinitions: definitions with an invalid list type, default or
 // combination, one cause each.
-func TestMessagesOfDefinitionFaults(t *testing.T) {
+func TestMessagesOfInvalidDefinitions(t *testing.T) {
 	for _, c := range []struct{ schema, want string }{
 		{`{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"}}},"x-kubernetes-list-type":"set"}`, `Invalid f.items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set`},
 		{`{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"}},"x-kubernetes-map-type":"granular"},"x-kubernetes-list-type":"set"}`, `Invalid f.items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set`},

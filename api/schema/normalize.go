@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// Limits on the reports of one object. Reports beyond them are dropped.
+// Limits on the reports of an object. Reports beyond them are dropped.
 const (
 	maxReported    = 100       // causes
 	maxUnknown     = 1000      // unknown fields
@@ -36,7 +36,7 @@ func (s *Schema) Normalize(tree map[string]any) (unknown []string, faults []meta
 	return s.normalize(tree, normalizer{})
 }
 
-// Coerce is Normalize for an object that its author cannot correct, such as a stored one. If a
+// Coerce is Normalize for an object that its author cannot correct, such as a stored object. If a
 // value cannot be converted, Coerce drops it, or the whole list if the value is an item of a
 // list. The object is normalized afterwards, and faults has a cause for each value that could
 // not be converted.
@@ -65,7 +65,7 @@ func (s *Schema) normalize(tree map[string]any, c normalizer) (unknown []string,
 	return c.unknown, c.faults
 }
 
-// normalizer normalizes one object. It is not safe for concurrent use.
+// normalizer normalizes an object. It is not safe for concurrent use.
 type normalizer struct {
 	path    path
 	unknown []string
@@ -130,7 +130,7 @@ func (c *normalizer) fault(format string, args ...any) {
 	}
 }
 
-// value normalizes one value. If changed is true, the caller must store result in place of v.
+// value normalizes a value. If changed is true, the caller must store result in place of v.
 func (c *normalizer) value(v any, s *Schema, canonical bool) (result any, changed bool) {
 	if s.Struct != nil {
 		canonical = s.Struct.Canonical()

@@ -119,7 +119,7 @@ func (r *openAPIReader) schema(doc map[string]any, at place) *Schema {
 	return s
 }
 
-// node is one schema of the document that is being read.
+// node is a schema of the document that is being read.
 type node struct {
 	doc map[string]any
 	*openAPIReader
@@ -132,7 +132,7 @@ var openAPITypes = map[string]Type{
 
 func (d node) path(field string) *check.Path { return d.at.path.Field(field) }
 
-// wrongType reports a keyword whose value has the wrong JSON type.
+// wrongType reports a keyword with a value of the wrong JSON type.
 func (d node) wrongType(field, want string) {
 	d.unread = true
 	d.faults.WrongType(d.path(field), d.doc[field], want)

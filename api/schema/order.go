@@ -44,7 +44,7 @@ func before(place, at []pathStep) bool {
 	return slices.CompareFunc(place[:min(len(place), len(at))], at, pathStep.compare) <= 0
 }
 
-// pathStep is one step of a field path: the index of a struct field or a list item, or a map
+// pathStep is a step of a field path: the index of a struct field or a list item, or a map
 // key. Fields that the schema does not declare have index -1 and come first.
 type pathStep struct {
 	index int

@@ -112,7 +112,7 @@ func also(fields string) string { return `{"name":"a","port":1,"fixed":"x",` + f
 
 func reasonOf(format, text string) string { return fieldFormat(format)(text)[0] }
 
-func TestInFieldOrder(t *testing.T) {
+func TestInFieldOrderMergesCauses(t *testing.T) {
 	s, err := Go(reflect.TypeFor[widget](), names.Kubernetes)
 	require.NoError(t, err)
 	causes := func(fields ...string) (out []meta.StatusCause) {

@@ -33,7 +33,7 @@ func (t Type) String() string {
 	return [...]string{"", "object", "array", "string", "integer", "number", "boolean"}[t]
 }
 
-// Schema describes one value. A Schema must not be changed after Compile, so that it can be
+// Schema describes a value. A Schema must not be changed after Compile, so that it can be
 // used concurrently without locks. All values of a Go struct type share one Struct.
 type Schema struct {
 	Type   Type
@@ -153,7 +153,7 @@ type Field struct {
 	Expected  bool   // OpenAPI documents list it as required
 	OmitEmpty bool   // Go omits the empty value; never true for structs, as in encoding/json
 	OmitZero  bool   // Go omits the zero value
-	Pointer   bool   // Go distinguishes a zero value from an unset one
+	Pointer   bool   // Go distinguishes a zero value from no value
 	Number    int    // protobuf field number; 0 if there is none
 	Index     []int  // index path of the Go field, see reflect.Value.FieldByIndex
 	GoName    string // name of the Go field

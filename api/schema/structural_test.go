@@ -81,7 +81,7 @@ func TestValuesOfDefinitions(t *testing.T) {
 	}
 }
 
-func TestPruning(t *testing.T) {
+func TestUnknownFieldsArePruned(t *testing.T) {
 	s, causes := OpenAPI(tree(t, `{"type":"object","properties":{
 		"any":{"type":"object","additionalProperties":true},"kept":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"known":{"type":"object"}}},
 		"whole":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"spec":{"type":"object"}}},

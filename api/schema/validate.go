@@ -43,7 +43,7 @@ type validator struct {
 	effort  *effort            // shared with all branches
 }
 
-// Limits on the cost of validating one object. Each combination visits its values again, and
+// Limits on the cost of validating an object. Each combination visits its values again, and
 // matching a pattern costs text length times pattern size. An object may cost maxEffort units:
 // a visit within a branch costs one unit, and matchedAtOnce steps of pattern matching cost one
 // unit. That takes a few seconds at most.
@@ -52,7 +52,7 @@ const (
 	matchedAtOnce = 64
 )
 
-// effort counts the cost of validating one object.
+// effort counts the cost of validating an object.
 type effort struct {
 	spent int
 	at    string // path of the value that exceeded the limit
@@ -100,7 +100,7 @@ func (v *validator) violation(r wording.Rule, x any, limit string, canonical boo
 	}
 }
 
-// fieldViolation is violation, but uses the text of Schema.reasons if the Go field has one for
+// fieldViolation is violation, but uses the text of Schema.reasons if the Go field has a text for
 // the rule.
 func (v *validator) fieldViolation(r wording.Rule, x any, limit string, s *Schema, canonical bool) {
 	if why := s.reasons[r]; why != "" {
@@ -109,7 +109,7 @@ func (v *validator) fieldViolation(r wording.Rule, x any, limit string, s *Schem
 	v.violation(r, x, limit, canonical)
 }
 
-// value validates one value. old is the previous value, or nil if there was none. The order of
+// value validates a value. old is the previous value, or nil if there was none. The order of
 // the checks determines the order of the causes.
 func (v *validator) value(x, old any, s *Schema, canonical bool) {
 	v.visited++

@@ -50,7 +50,7 @@ func (w *View) Into(tree map[string]any, v any) error {
 	return w.root.decode(tree, dst)
 }
 
-// From returns v, a value of the view's type or a pointer to one, as a normalized tree. The
+// From returns v, a value of the view's type or a pointer to such a value, as a normalized tree. The
 // tree shares no memory with v.
 func (w *View) From(v any) (map[string]any, error) {
 	src := reflect.ValueOf(v)
@@ -67,7 +67,7 @@ func (w *View) From(v any) (map[string]any, error) {
 	return tree.(map[string]any), nil
 }
 
-// plan is the conversion of one Go type. A plan in common is complete and never modified.
+// plan is the conversion of a Go type. A plan in common is complete and never modified.
 type plan struct {
 	kind   planKind
 	elem   *plan
@@ -108,12 +108,12 @@ const (
 	planOrList
 )
 
-// planner builds the plans of one View.
+// planner builds the plans of a View.
 type planner struct {
 	names  names.Profile
 	shared *common
 	plans  map[reflect.Type]*plan
-	inline []reflect.Type // structs whose fields are being added, each inlined in the one before
+	inline []reflect.Type // structs that are being added, each inlined in the previous struct
 	faults []error
 }
 

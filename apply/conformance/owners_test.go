@@ -41,8 +41,8 @@ func (noop) New(kind gv.GroupVersionKind) (runtime.Object, error) {
 	return u, nil
 }
 
-// TestOwners plays the same random writes on both sides.
-func TestOwners(t *testing.T) {
+// TestRandomWritesHaveSameOwners plays the same random writes on both sides.
+func TestRandomWritesHaveSameOwners(t *testing.T) {
 	for _, kind := range []gv.GroupVersionKind{
 		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "Pod"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"},

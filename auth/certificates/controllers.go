@@ -246,7 +246,7 @@ func (s Signer) duration(o *meta.Object) time.Duration {
 
 // Cleaner returns a controller that deletes requests: decided requests an hour after
 // the last change of a condition, pending requests a day after their creation, and
-// requests whose certificate has expired. now is the clock; nil is time.Now.
+// requests with an expired certificate. now is the clock; nil is time.Now.
 func Cleaner(p names.Profile, now func() time.Time) client.Controller {
 	if now == nil {
 		now = time.Now

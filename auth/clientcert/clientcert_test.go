@@ -28,7 +28,7 @@ func over(certs ...*x509.Certificate) *http.Request {
 	return r
 }
 
-func TestAuthenticate(t *testing.T) {
+func TestAuthenticateVerifiesCertificates(t *testing.T) {
 	ca, other := testcerts.New(t, "ca", nil), testcerts.New(t, "ca", nil)
 	middle := testcerts.New(t, "middle", ca)
 	alice := pkix.Name{CommonName: "alice", Organization: []string{"ops", "devs"}}
@@ -57,9 +57,9 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// TestNoAuthority checks that without configured CA certificates no certificate is accepted, not
+// TestWithoutRootsNoCertificateIsAccepted checks that without configured CA certificates no certificate is accepted, not
 // even a certificate that the CA certificates of the host verify.
-func TestNoAuthority(t *testing.T) {
+func TestWithoutRootsNoCertificateIsAccepted(t *testing.T) {
 	ca := testcerts.New(t, "ca", nil)
 	host := filepath.Join(t.TempDir(), "host.pem")
 	require.NoError(t, os.WriteFile(host, ca.PEM(), 0o600))

@@ -17,7 +17,7 @@ import (
 // maxValues bounds the number of groups and extra values of a request.
 const maxValues = 10_000
 
-// Config describes the proxy and its headers.
+// RequestHeaderConfig describes an authenticating proxy and its headers.
 type RequestHeaderConfig struct {
 	// Roots are the certificate authorities of the proxy. Do not use them for
 	// other clients. Required.
@@ -36,13 +36,14 @@ type RequestHeaderConfig struct {
 	Now func() time.Time // nil: time.Now
 }
 
-// Authenticator authenticates the requests of a proxy. It is safe for concurrent use.
+// RequestHeader is an Authenticator for the requests of an authenticating proxy, which passes the user in
+// headers. It is safe for concurrent use.
 type RequestHeader struct {
 	config RequestHeaderConfig
 	proxy  *verifier.Verifier
 }
 
-// New returns an Authenticator, or an error that lists all faults of c.
+// NewRequestHeader returns a RequestHeader, or an error that joins everything that is wrong with c.
 func NewRequestHeader(c RequestHeaderConfig) (*RequestHeader, error) {
 	var errs []error
 	if c.Roots == nil {

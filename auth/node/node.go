@@ -225,7 +225,7 @@ func (n *Authorizer) pods(node string, a *auth.Attributes) string {
 	return noRight
 }
 
-// slices allows access to the ResourceSlices whose spec.nodeName is the node. Admission
+// slices allows access to the ResourceSlices with the node as spec.nodeName. Admission
 // checks the spec of a new ResourceSlice, which is not known yet.
 func (n *Authorizer) slices(node string, a *auth.Attributes) string {
 	switch a.Verb {

@@ -8,7 +8,7 @@ import (
 // maxTuples bounds the parts that split may make of a role's rules.
 const maxTuples = 100_000
 
-// maxCompared bounds the comparisons of strings in uncovered, whose number grows with
+// maxCompared bounds the comparisons of strings in uncovered; their number grows with
 // the product of the sizes of both rule lists.
 const maxCompared = 50_000_000
 

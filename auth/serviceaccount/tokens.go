@@ -62,7 +62,7 @@ type Tokens struct {
 	byID     map[string]Key
 	algs     []jose.SignatureAlgorithm       // of the keys, without duplicates
 	signer   jose.Signer                     // nil if no key is private
-	verified *cache.Cache[[32]byte, *claims] // claims of tokens whose signature is valid, by SHA-256 of the token
+	verified *cache.Cache[[32]byte, *claims] // claims of tokens with a valid signature, by SHA-256 of the token
 	uses     atomic.Pointer[uses]            // nil before Measure
 }
 

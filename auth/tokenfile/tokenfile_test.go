@@ -61,7 +61,7 @@ func TestTheLongestTokenIsAccepted(t *testing.T) {
 	assert.Equal(t, &auth.User{Name: "alice", UID: "1"}, u)
 }
 
-func TestAFileThatIsTooLongIsNotCut(t *testing.T) {
+func TestTooLongFileIsRefused(t *testing.T) {
 	const lines, length = 1024, 64 << 10 // of a line, so that all of them are as long as a file may be
 	read := func(more string) error {
 		pad := strings.Repeat("x", length-len("0000,u,1\n"))

@@ -25,7 +25,7 @@ const (
 	maxStrings      = 4096 // groups and extra values of a user
 )
 
-// Config configures an Authenticator.
+// AuthenticatorConfig configures an Authenticator.
 type AuthenticatorConfig struct {
 	// Remote is the server that answers reviews. Required.
 	Remote *kubeconfig.Remote
@@ -58,7 +58,7 @@ type answer struct {
 	err       error
 }
 
-// New returns an Authenticator, or an error if c is invalid. Close the Authenticator after use.
+// NewAuthenticator returns an Authenticator, or an error if c is invalid. Close the Authenticator after use.
 func NewAuthenticator(c AuthenticatorConfig) (*Authenticator, error) {
 	const kind = "TokenReview"
 	var err error
@@ -111,7 +111,7 @@ func (a *Authenticator) keepFor(got answer) time.Duration {
 	return min(a.config.Keep/10, 10*time.Second)
 }
 
-// spec and status are the fields of a TokenReview.
+// tokenReviewSpec and tokenReviewStatus are the fields of a TokenReview.
 type tokenReviewSpec struct {
 	Token     string   `json:"token,omitempty"`
 	Audiences []string `json:"audiences,omitempty"`
@@ -163,7 +163,7 @@ func refusal(why string) error {
 	if why == "" {
 		return nil
 	}
-	return auth.BadToken("%s", webhookclient.Text(why))
+	return auth.BadToken("%s", webhookclient.ClipText(why))
 }
 
 func tooMany(u userInfo) bool {

@@ -19,11 +19,11 @@ import (
 // Bounds of the cache and of the calls.
 const (
 	maxCachedReviews = 8192
-	maxKey           = 10_000 // bytes of the largest review whose answer is cached
+	maxKey           = 10_000 // bytes of the largest review with a cached answer
 	firstWait        = 100 * time.Millisecond
 )
 
-// Config configures an Authorizer.
+// AuthorizerConfig configures an Authorizer.
 type AuthorizerConfig struct {
 	// Remote is the server that answers reviews. Required.
 	Remote *kubeconfig.Remote
@@ -53,7 +53,7 @@ type Authorizer struct {
 	cached *cache.Cache[[32]byte, accessReviewStatus]
 }
 
-// New returns an Authorizer, or an error if c is invalid. Close the Authorizer after use.
+// NewAuthorizer returns an Authorizer, or an error if c is invalid. Close the Authorizer after use.
 func NewAuthorizer(c AuthorizerConfig) (*Authorizer, error) {
 	const kind = "SubjectAccessReview"
 	var err error
@@ -106,7 +106,7 @@ type resource struct {
 }
 
 // selector restricts a review to the objects that the request selects. A selector that does not
-// parse is omitted: a user who is allowed without the restriction is allowed with it.
+// parse is omitted: a user that is allowed without the restriction is allowed with it.
 type selector struct {
 	Requirements []meta.LabelSelectorRequirement `json:"requirements"`
 }
@@ -201,7 +201,7 @@ func (a *Authorizer) spec(x *auth.Attributes) accessReviewSpec {
 
 // ask sends a review and retries failed calls.
 func (a *Authorizer) ask(ctx context.Context, body []byte) (s accessReviewStatus, err error) {
-	err = webhookclient.Persist(ctx, firstWait, func() (err error) {
+	err = webhookclient.Retry(ctx, firstWait, func() (err error) {
 		s, err = a.once(ctx, body)
 		return err
 	})
@@ -216,7 +216,7 @@ func (a *Authorizer) once(ctx context.Context, body []byte) (accessReviewStatus,
 	if s.Allowed && s.Denied {
 		return accessReviewStatus{}, errors.New("invalid response: allowed and denied are both true")
 	}
-	s.Reason, s.Fault = webhookclient.Text(s.Reason), webhookclient.Text(s.Fault)
+	s.Reason, s.Fault = webhookclient.ClipText(s.Reason), webhookclient.ClipText(s.Fault)
 	return s, nil
 }
 

@@ -41,7 +41,7 @@ func remote(t *testing.T, h http.HandlerFunc) (*httptest.Server, *testcerts.Auth
 	return s, ca
 }
 
-func TestCredentials(t *testing.T) {
+func TestCredentialsAreSent(t *testing.T) {
 	s, ca := remote(t, func(w http.ResponseWriter, r *http.Request) {
 		who := ""
 		if len(r.TLS.PeerCertificates) > 0 {
@@ -97,7 +97,7 @@ current-context: x
 	}
 }
 
-func TestCurrent(t *testing.T) {
+func TestParseSelectsCluster(t *testing.T) {
 	for in, want := range map[string]string{
 		`clusters: [{name: c, cluster: {server: "https://a"}}]`:                                                                                     "https://a",
 		`clusters: [{name: c, cluster: {server: "https://a"}}, {name: d, cluster: {server: "https://b"}}]`:                                          "",
@@ -160,7 +160,7 @@ func TestCredentialsAreNotSentToRedirectTarget(t *testing.T) {
 	}
 }
 
-func TestExec(t *testing.T) {
+func TestExecPluginProvidesToken(t *testing.T) {
 	s, ca := remote(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Authorization")) })
 	dir := t.TempDir()
 	script := `printf '%s' "$KUBERNETES_EXEC_INFO" > info; echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"abc"}}'`

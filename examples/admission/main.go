@@ -39,7 +39,7 @@ func orderWrites() []admission.Rule {
 	}}
 }
 
-// signer returns a mutating plugin that sets the user who creates an order.
+// signer returns a mutating plugin that records the creator of an order.
 func signer() admission.Plugin {
 	return admission.Plugin{
 		Name: "OrderSigner", Rules: orderWrites(),

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestRun(t *testing.T) {
+func TestRunPrintsDocumentedOutput(t *testing.T) {
 	var out bytes.Buffer
 	fmt.Fprintln(&out, run(t.Context(), t.TempDir(), &out))
 	require.Equal(t, `monday contains the version that the client saw: true

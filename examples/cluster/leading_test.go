@@ -261,9 +261,9 @@ func TestLeaderReleasesLeasesOnShutdown(t *testing.T) {
 	k.beats(others[0])
 }
 
-// TestEveryServer: a controller with EveryServer runs in all servers at the same time, and all of them
+// TestEveryServerRunsControllersAtOnce: a controller with EveryServer runs in all servers at the same time, and all of them
 // write. So it is the Lease that prevents this in TestOneLeaderAtATime.
-func TestEveryServer(t *testing.T) {
+func TestEveryServerRunsControllersAtOnce(t *testing.T) {
 	k := startPack(t, 2, "every")
 	require.Eventually(t, func() bool { return len(k.history()[0].writers) > 5 }, time.Minute, 100*time.Millisecond)
 	require.Len(t, k.history(), 1)

@@ -93,7 +93,7 @@ func ship(t *testing.T, ctx context.Context, c client.Client, name string) *unst
 	return s
 }
 
-func TestReconcile(t *testing.T) {
+func TestReconcileCreatesShips(t *testing.T) {
 	ctx := patience(t)
 	c := startManager(t, newServer(t))
 	fleet := newFleet("armada", 3)
@@ -126,7 +126,7 @@ func TestReconcile(t *testing.T) {
 	}, time.Minute, 5*time.Millisecond)
 }
 
-func TestFinalizer(t *testing.T) {
+func TestFinalizerDeletesShips(t *testing.T) {
 	ctx := patience(t)
 	c := startManager(t, newServer(t))
 	fleet := newFleet("armada", 2)

@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
@@ -37,7 +38,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer) error {
 	widget := registry.Of(registry.Definition[Widget]{Group: "example.com", Version: "v1", Scope: registry.Cluster})
-	b := &server.Builder{Authorizer: auth.AllowAll}
+	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
 	b.Register(widget)
 	s, err := b.Build(ctx) // an http.Handler; mount it on a listener to serve other processes
 	if err != nil {

@@ -19,7 +19,7 @@
 //     read;
 //   - stamps has the stamps, see storage.Stamper.
 //
-// Each read is one statement that also reads the row of state, so each result belongs to one revision
+// Each read is a statement that also reads the row of state, so each result belongs to one revision
 // and knows which history is compacted. One goroutine writes. It applies all waiting commits in one
 // transaction, because each transaction costs a sync of the disk. Each such transaction locks the row of
 // state until it ends, so the commits of all processes have one order, which is the order of their
@@ -43,7 +43,7 @@
 // Any number of processes may open the same schema. A store has up to ten connections: eight for reads,
 // one for commits, and one that listens for notifications, so that watches get the commits of other
 // processes at once. If notifications do not arrive, for example behind a connection pooler, watches are
-// up to one second late. A pooler must keep each session on one connection.
+// up to a second late. A pooler must keep each session on one connection.
 //
 // A store never uses a standby, because a standby may lack acknowledged commits. If the address names
 // several servers, the store uses the primary, also after a failover. Commits wait for the disk of
@@ -51,7 +51,7 @@
 // PostgreSQL is configured for synchronous replication (synchronous_standby_names). To detect lost
 // commits, each commit has a random ID. If a store finds that a commit that it made or showed is
 // missing, or that another commit has its revision, it records the loss in the database. Then no store
-// commits until Accept declares the present state to be the valid one.
+// commits until Accept declares the present state to be valid.
 //
 // The database user must be allowed to create the schema, unless the tables exist. One process at a time
 // deletes old history, by the clock of the database. If a process stops in the middle of a commit, the

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// A database can lose commits: a standby that lacks the newest ones takes over, or an older copy of the
+// A database can lose commits: a standby that lacks the newest commits takes over, or an older copy of the
 // database is restored. Revisions alone do not show that, because the next commits get the lost revisions
 // again. Therefore each commit has a random id, and a store compares the ids of the commits that it has made
 // or shown (Store.shown) with those in the database, in the same statement by which it reads or commits.
@@ -181,7 +181,7 @@ const acceptGap = 1_000_000_000
 
 // Accept declares the present state of the database to be valid after the database has lost commits or
 // was restored from a copy. It returns the revision at which new commits begin. That is at least
-// 1,000,000,000 above the newest revision in the database and the newest lost one, so that no revision
+// 1,000,000,000 above the newest revision in the database and the newest lost revision, so that no revision
 // that a server has acknowledged is used again. Accept deletes the history before it, so clients list
 // again. Stop all servers before Accept, and start them afterwards: a server that keeps running refuses
 // reads and writes. Accept fails if the database has no store.

@@ -159,9 +159,9 @@ func TestLossBehindNewerCommits(t *testing.T) {
 	})
 }
 
-// TestManyMarks: a store compares any number of commits with the database, and stops comparing them
+// TestManyMarksAreCompared: a store compares any number of commits with the database, and stops comparing them
 // after a statement that found them all.
-func TestManyMarks(t *testing.T) {
+func TestManyMarksAreCompared(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, o sqlstore.Options, notice func(context.Context, *sqlstore.Store) error, change func(...string)) {
 		const newest = 40_000
 		require.NoError(t, openAt(t, o).Close()) // creates the tables

@@ -52,7 +52,7 @@ func newPostgres(url, schema string) (dialect, error) {
 		config.ConnectTimeout = connectTime
 	}
 	// A standby may lack acknowledged commits. The role is checked for each connection, because the
-	// servers may have changed their roles since the last one.
+	// servers may have changed their roles since the last connection.
 	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	return &postgresDB{config, schema}, nil
 }
@@ -61,7 +61,7 @@ func (d *postgresDB) where() string {
 	return fmt.Sprintf("PostgreSQL at %s, database %q, schema %q", net.JoinHostPort(d.config.Host, fmt.Sprint(d.config.Port)), d.config.Database, d.schema)
 }
 
-// pollInterval finds commits whose notifications were lost: the connection may have failed, and a
+// pollInterval finds commits with lost notifications: the connection may have failed, and a
 // pooler may not forward notifications.
 func (d *postgresDB) pollInterval() time.Duration { return time.Second }
 

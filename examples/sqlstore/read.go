@@ -27,7 +27,7 @@ type state struct {
 	lost            storage.Revision // at least the newest lost revision, 0 if nothing is known to be lost
 	history         int64            // a random ID, changed by each Accept
 	id              int64            // the ID of the commit at revision
-	gone            storage.Revision // the oldest revision of the given marks whose commit is missing, or 0
+	gone            storage.Revision // the oldest revision of the given marks with a missing commit, or 0
 }
 
 // parse sets the state to the text of withState.
@@ -90,7 +90,7 @@ func upTo(at storage.Revision) storage.Revision {
 	return at
 }
 
-// revisionQuery is one query for the newest revision, shared by all callers that arrive before it
+// revisionQuery is a query for the newest revision, shared by all callers that arrive before it
 // begins. So its result is never older than a call.
 type revisionQuery struct {
 	done     chan struct{} // closed after revision and err are set

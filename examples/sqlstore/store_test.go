@@ -69,11 +69,11 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestDurable(t *testing.T) {
+func TestDurabilityContract(t *testing.T) {
 	storagetest.RunDurable(t, func(t testing.TB, dir string) storage.Backend { return open(t, dir, forever) })
 }
 
-func TestRetention(t *testing.T) {
+func TestRetentionContract(t *testing.T) {
 	storagetest.RunRetained(t, open, true)
 }
 

@@ -1,4 +1,4 @@
-// Package cache has a bounded map whose entries expire.
+// Package cache has a bounded map with entries that expire.
 package cache
 
 import (

@@ -42,7 +42,7 @@ func spec(rest string) string {
 	return "{type: object, properties: {spec: {type: object, " + rest + "}}}"
 }
 
-func TestRules(t *testing.T) {
+func TestRulesReportViolations(t *testing.T) {
 	for _, test := range []struct{ name, schema, old, object, want string }{
 		{"true", `x-kubernetes-validations: [{rule: self.a < self.b}], properties: {a: {type: integer}, b: {type: integer}}`, "", `{a: 1, b: 2}`, ""},
 		{"false", `x-kubernetes-validations: [{rule: self.a < self.b}], properties: {a: {type: integer}, b: {type: integer}}`, "", `{a: 2, b: 1}`, "spec: Invalid value: failed rule: self.a < self.b"},

@@ -182,7 +182,7 @@ var errLarge = errors.New("the value is too large")
 // writer converts values to trees.
 type writer struct {
 	size     int
-	mistyped []string // messages for objects whose type does not match their path
+	mistyped []string // messages for objects of another type than their path requires
 }
 
 // add counts a value or a field name with a text of the given length.

@@ -254,7 +254,7 @@ func finite(f float64) (any, error) {
 	return f, nil
 }
 
-// special decodes a message whose JSON is a single value.
+// special decodes a message that is a single value in JSON.
 func (d *protoDecoder) special(kind protoKind, data []byte) (any, error) {
 	var nums [3]int64
 	var texts [4][]byte

@@ -4,7 +4,7 @@
 // These are context values, not parameters, because code of other packages stands between the place that sets
 // them and the store that obeys them. Authenticators, authorizers, admission plugins, the hooks of a kind and the
 // Reconcile function of a controller get a context and pass it to a client, or to a request in the process. A
-// write that such code makes must see what the request saw, must be refused when its leader is replaced, and must
+// write by such code must see the state that the request saw, must be refused if its leader is replaced, and must
 // not queue behind the write that it is part of. No other package puts such a value into a context.
 package consistency
 
@@ -15,21 +15,21 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// ReadIndex is the revision that everything read for one request shows at least: the newest revision of the
-// store when the first of these reads was made. Later reads of the request do not ask the store again, because a
-// state that is no older than the request is fresh enough. The zero ReadIndex is that of a request that begins.
+// ReadIndex is the minimum revision of the reads of a request: the newest revision of the store at the first
+// read. Later reads of the request do not ask the store again, because a state that is no older than the request is
+// fresh enough. The zero ReadIndex belongs to a request that has read nothing yet.
 type ReadIndex struct{ Revision atomic.Int64 } // 0: not read yet
 
-// Store is the key of the ReadIndex of one store. Code that a server calls may read through another server, whose
-// store has other revisions or whose caches are behind.
+// Store is the key of the ReadIndex of a store. Code that a server calls may read through another server, and
+// that server may have another store, or caches that are behind.
 type Store struct{ _ byte }
 
-// WithReadIndex returns a context whose reads of a store use x.
+// WithReadIndex returns a context in which reads of a store use x.
 func WithReadIndex(ctx context.Context, s *Store, x *ReadIndex) context.Context {
 	return context.WithValue(ctx, s, x)
 }
 
-// ReadIndexOf returns the ReadIndex that ctx has for a store, or a new one.
+// ReadIndexOf returns the ReadIndex of ctx for a store, or a new ReadIndex.
 func ReadIndexOf(ctx context.Context, s *Store) *ReadIndex {
 	if x, ok := ctx.Value(s).(*ReadIndex); ok {
 		return x
@@ -66,7 +66,7 @@ type LeaderFence struct {
 
 type leaderFenceKey struct{}
 
-// WithLeaderFence returns a context whose commits depend on f. nil removes the dependency.
+// WithLeaderFence returns a context in which commits depend on f. nil removes the dependency.
 func WithLeaderFence(ctx context.Context, f *LeaderFence) context.Context {
 	return context.WithValue(ctx, leaderFenceKey{}, f)
 }

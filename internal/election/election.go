@@ -26,10 +26,10 @@ var ErrLost = errors.New("lost the lease")
 
 // Candidate takes part in the election. All fields except Seen, Slow and Vacant must be set.
 type Candidate struct {
-	Record   Record
-	Identity string        // must differ from that of all other candidates
-	Duration time.Duration // of the lease, in whole seconds
-	Longest  time.Duration // limits the duration of leases that other candidates hold, whatever they say
+	Record      Record
+	Identity    string        // must differ from that of all other candidates
+	Duration    time.Duration // of the lease, in whole seconds
+	MaxDuration time.Duration // limits the duration of leases that other candidates hold, whatever they say
 
 	Log *slog.Logger
 
@@ -49,7 +49,7 @@ type Candidate struct {
 // candidacy is the state of a call of Run. It is used by one goroutine at a time.
 type candidacy struct {
 	*Candidate
-	held    *Lease    // the lease as last seen, whoever holds it
+	held    *Lease    // the lease as last seen, regardless of its holder
 	seen    time.Time // when held was first seen in this version
 	renewed time.Time // when the last successful renewal began
 	mayHold bool      // a write of the lease had no answer, so this candidate may hold it
@@ -82,10 +82,10 @@ func (t *candidacy) acquire(ctx context.Context) bool {
 			return true
 		case err == nil: // another candidate leads
 			v.stop()
-		case errors.Is(err, ErrNoRoom):
+		case errors.Is(err, ErrStoreFull):
 			v.start(ctx)
 		}
-		fails := err != nil && !errors.Is(err, ErrTaken)
+		fails := err != nil && !errors.Is(err, ErrConflict)
 		if fails && !failing && ctx.Err() == nil {
 			t.Log.Warn("failed to acquire the lease", "error", err)
 		}
@@ -130,7 +130,7 @@ func (v *vacancy) stop() {
 // change since the attempt before, because Record.Await may return without a change.
 func (t *candidacy) waitForRetry(ctx context.Context, err error, same bool) {
 	switch {
-	case errors.Is(err, ErrTaken): // the new holder can be read soon
+	case errors.Is(err, ErrConflict): // the new holder can be read soon
 		pause(ctx, t.Duration/500)
 	case err != nil:
 		pause(ctx, t.Duration/5)
@@ -171,7 +171,7 @@ func (t *candidacy) expiry() time.Time {
 	if duration <= 0 {
 		duration = t.Duration
 	}
-	return t.seen.Add(min(duration, t.Longest))
+	return t.seen.Add(min(duration, t.MaxDuration))
 }
 
 // deadline returns when this candidate must stop leading unless it renews the lease before.
@@ -203,7 +203,7 @@ func (t *candidacy) tryAcquire(ctx context.Context) (bool, error) {
 	next.assign(t.Identity, t.Duration, now)
 	stored, err := t.Record.Put(ctx, next, true)
 	if err != nil {
-		t.mayHold = !errors.Is(err, ErrTaken)
+		t.mayHold = !errors.Is(err, ErrConflict)
 		return false, err
 	}
 	t.held, t.renewed = stored, now
@@ -261,7 +261,7 @@ func (t *candidacy) renew(ctx context.Context) bool {
 			t.held, t.renewed = stored, now
 			return true
 		}
-		if !errors.Is(err, ErrTaken) {
+		if !errors.Is(err, ErrConflict) {
 			t.Log.Warn("failed to renew the lease", "error", err)
 			break
 		}
@@ -298,7 +298,7 @@ func (t *candidacy) release(ctx context.Context) {
 		}
 		now := meta.NewMicroTime(time.Now())
 		held.Spec.HolderIdentity, held.Spec.LeaseDurationSeconds, held.Spec.RenewTime, held.Spec.AcquireTime = "", 1, now, now
-		if _, err = t.Record.Put(ctx, held, false); !errors.Is(err, ErrTaken) {
+		if _, err = t.Record.Put(ctx, held, false); !errors.Is(err, ErrConflict) {
 			break
 		}
 	}

@@ -50,7 +50,7 @@ func (r *record) Put(_ context.Context, l *election.Lease, _ bool) (*election.Le
 func (r *record) Await(context.Context, *election.Lease) error { return nil }
 
 func candidate(r *record) *election.Candidate {
-	return &election.Candidate{Record: r, Identity: "me", Duration: 15 * time.Second, Longest: time.Hour, Log: slog.New(slog.DiscardHandler)}
+	return &election.Candidate{Record: r, Identity: "me", Duration: 15 * time.Second, MaxDuration: time.Hour, Log: slog.New(slog.DiscardHandler)}
 }
 
 // TestSpuriousAwaitDoesNotSpin checks that a candidate pauses if Await returns without a change.
@@ -58,7 +58,7 @@ func TestSpuriousAwaitDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &record{holder: "other"}
 		c := candidate(r)
-		c.Longest = 10 * time.Second
+		c.MaxDuration = 10 * time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
 		defer cancel()
 		assert.NoError(t, c.Run(ctx, func(context.Context) error { return errors.New("it leads") }))
@@ -73,7 +73,7 @@ func TestRepeatedConflictsLoseLease(t *testing.T) {
 		r := &record{}
 		begun := time.Now()
 		err := candidate(r).Run(t.Context(), func(ctx context.Context) error {
-			r.set("me", election.ErrTaken)
+			r.set("me", election.ErrConflict)
 			<-ctx.Done()
 			return nil
 		})
@@ -83,7 +83,7 @@ func TestRepeatedConflictsLoseLease(t *testing.T) {
 
 		r.set("", nil)
 		assert.NoError(t, candidate(r).Run(t.Context(), func(context.Context) error {
-			r.set("me", election.ErrTaken)
+			r.set("me", election.ErrConflict)
 			return nil
 		}))
 		assert.Less(t, r.calls, 20, "release retries a limited number of times")
@@ -94,7 +94,7 @@ func TestRepeatedConflictsLoseLease(t *testing.T) {
 // and has ended before a candidate leads.
 func TestVacantEndsBeforeLeading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &record{put: election.ErrNoRoom}
+		r := &record{put: election.ErrStoreFull}
 		var vacant atomic.Int32
 		c := candidate(r)
 		c.Vacant = func(ctx context.Context) {
@@ -115,7 +115,7 @@ func TestVacantEndsBeforeLeading(t *testing.T) {
 		r.set("other", nil)
 		time.Sleep(5 * time.Second)
 		assert.Zero(t, vacant.Load(), "another candidate leads")
-		r.set("other", election.ErrNoRoom)
+		r.set("other", election.ErrStoreFull)
 		time.Sleep(20 * time.Second)
 		assert.EqualValues(t, 1, vacant.Load())
 		r.set("other", nil)

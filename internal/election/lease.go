@@ -53,10 +53,10 @@ func ServerLeasesAt(place netip.AddrPort) string {
 }
 
 var (
-	// ErrTaken reports that the lease was not written because another client changed it.
-	ErrTaken = errors.New("another client has changed the lease")
-	// ErrNoRoom reports that the store is full, so that no candidate can write the lease.
-	ErrNoRoom = errors.New("the store has no room for the lease")
+	// ErrConflict reports that the lease was not written because another client changed it.
+	ErrConflict = errors.New("another client has changed the lease")
+	// ErrStoreFull reports that the store is full, so that no candidate can write the lease.
+	ErrStoreFull = errors.New("the store has no room for the lease")
 )
 
 // Record stores the lease of an election.

@@ -36,7 +36,7 @@ func (s *store) replace(l *election.Lease) (*election.Lease, error) {
 		version, _ = strconv.Atoi(s.lease.ResourceVersion)
 	}
 	if l.ResourceVersion != "" && l.ResourceVersion != strconv.Itoa(version) || l.ResourceVersion == "" && version > 0 {
-		return nil, election.ErrTaken
+		return nil, election.ErrConflict
 	}
 	next := *l
 	next.UID, next.ResourceVersion = "1", strconv.Itoa(version+1)
@@ -127,7 +127,7 @@ func (v view) Await(ctx context.Context, seen *election.Lease) error {
 }
 
 func (s *store) candidate(name string, longest time.Duration) *election.Candidate {
-	return &election.Candidate{Record: view{s, name}, Identity: name, Duration: 15 * time.Second, Longest: longest, Log: slog.New(slog.DiscardHandler)}
+	return &election.Candidate{Record: view{s, name}, Identity: name, Duration: 15 * time.Second, MaxDuration: longest, Log: slog.New(slog.DiscardHandler)}
 }
 
 // TestLeaseOfAnAbsentHolderExpires checks when a candidate takes a lease that is not renewed: after the duration that

@@ -18,7 +18,7 @@
 //
 // The position of a reader is the revision up to which it has read; it continues with After(position). If the
 // position is below Floor, the reader has missed commits, and the owner decides whether that is an error. A
-// commit is one element of the log regardless of its number of events, so a run never ends within a commit.
+// commit is an element of the log regardless of its number of events, so a run never ends within a commit.
 //
 // # Memory
 //
@@ -92,7 +92,7 @@ func (l *Log[E]) Init(start storage.Revision, limits Limits) {
 	}
 }
 
-// Append adds a commit, whose revision must be larger than Newest, and drops old commits that exceed the limits.
+// Append adds a commit. Its revision must be larger than Newest. Append drops old commits that exceed the limits.
 func (l *Log[E]) Append(now time.Time, c Commit[E]) {
 	k := l.open()
 	k.commits = append(k.commits, c)
@@ -105,7 +105,7 @@ func (l *Log[E]) Append(now time.Time, c Commit[E]) {
 	l.Trim(now)
 }
 
-// open returns the chunk to append to. If the last chunk is full, it adds a new one.
+// open returns the chunk to append to. If the last chunk is full, it adds a new chunk.
 func (l *Log[E]) open() *chunk[E] {
 	n := len(l.chunks)
 	if n > 0 && l.chunks[n-1].events < l.full.events && l.chunks[n-1].bytes < l.full.bytes {
@@ -153,7 +153,7 @@ func (l *Log[E]) Shorten() {
 	case n == 1 && len(l.chunks[0].commits) > 1:
 		c := l.chunks[0].commits
 		l.floor = max(l.floor, c[len(c)-2].Revision)
-		// Readers may hold the old chunk, so the remaining commit moves to a new one.
+		// Readers may hold the old chunk, so the remaining commit moves to a new chunk.
 		kept := c[len(c)-1]
 		l.events, l.bytes = len(kept.Events), kept.Bytes
 		l.chunks[0] = &chunk[E]{[]Commit[E]{kept}, l.events, l.bytes}

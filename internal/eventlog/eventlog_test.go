@@ -157,7 +157,7 @@ func TestForkIsIndependent(t *testing.T) {
 	}
 }
 
-func TestWaiters(t *testing.T) {
+func TestWakeRemovesGroupOfWaiters(t *testing.T) {
 	w := make(Waiters[string])
 	a, again, b := w.Park("a"), w.Park("a"), w.Park("b")
 	require.Same(t, a, again)

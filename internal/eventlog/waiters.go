@@ -48,7 +48,7 @@ func (w Waiters[K]) Leave(k K, g *Group) bool {
 	return true
 }
 
-// Wake removes the group of k, if there is one, and appends it to woken. quiet is the revision up to which no commit
+// Wake removes the group of k, if any, and appends it to woken. quiet is the revision up to which no commit
 // concerned the group. The caller must call Release on the result.
 func (w Waiters[K]) Wake(woken Woken, k K, quiet storage.Revision) Woken {
 	g := w[k]

@@ -1,4 +1,4 @@
-// Package extras reads the extra attributes of a user from request headers whose names consist of a
+// Package extras reads the extra attributes of a user from request headers with names that consist of a
 // prefix and the name of the attribute.
 package extras
 

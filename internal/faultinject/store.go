@@ -18,7 +18,7 @@ import (
 // Op is the name of an operation.
 type Op string
 
-// The operations. OpRecord is one record of a scan. OpEvent is one event of the commit that a watch is about to yield;
+// The operations. OpRecord is a record of a scan. OpEvent is an event of the commit that a watch is about to yield;
 // if its fault ends the watch, the whole commit is lost.
 const (
 	OpGet      Op = "get"
@@ -66,7 +66,7 @@ type Fault struct {
 // Plan returns the fault of a call. It must be safe for concurrent use.
 type Plan func(Call) Fault
 
-// Store is a storage.Backend that wraps another one. It also implements storage.StampReader, Checker, Sequencer and
+// Store is a storage.Backend that wraps another Backend. It also implements storage.StampReader, Checker, Sequencer and
 // Shared.
 type Store struct {
 	inner storage.Backend

@@ -25,7 +25,7 @@ type transport struct {
 }
 
 // handlerContext is the context of a request in the handler. It hides the ReadIndex of the client,
-// because the request is a new one for the handler.
+// because the request is a new request for the handler.
 type handlerContext struct {
 	context.Context
 	server *http.Server
@@ -161,7 +161,7 @@ func (w *pipeWriter) finish(err error) {
 // maxPipe is the number of unread bytes after which a write waits for the client.
 const maxPipe = 1 << 20
 
-// pipe is a bounded buffer between one writer and one reader.
+// pipe is a bounded buffer between a single writer and a single reader.
 type pipe struct {
 	mu   sync.Mutex // guards the fields below
 	more *sync.Cond // signals any change of them

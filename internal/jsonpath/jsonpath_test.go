@@ -22,7 +22,7 @@ func object() map[string]any {
 	}
 }
 
-func TestAll(t *testing.T) {
+func TestAllReturnsValuesAtPath(t *testing.T) {
 	for path, want := range map[string][]any{
 		".spec.replicas":             {int64(3)},
 		"{.spec.replicas}":           {int64(3)},
@@ -99,7 +99,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-func TestFields(t *testing.T) {
+func TestFieldsOfPathWithoutIndex(t *testing.T) {
 	p, err := jsonpath.Parse(`.spec.a\.b`)
 	require.NoError(t, err)
 	fields, ok := p.Fields()

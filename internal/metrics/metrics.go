@@ -60,7 +60,7 @@ func (f *Family) hidden(release int) bool {
 	return f.deprecated(release) && release >= f.Deprecated+f.Stability.window()
 }
 
-// Set creates the families of one component. It must be used by one goroutine.
+// Set creates the families of a component. It must be used by a single goroutine.
 type Set struct {
 	to  prometheus.Registerer
 	err error
@@ -74,7 +74,7 @@ func For(to prometheus.Registerer) *Set { return &Set{to: to} }
 // nevertheless.
 func (s *Set) Err() error { return s.err }
 
-// release returns the minor number of the release whose families the Set creates.
+// release returns the minor number of the release that selects the families of the Set.
 func (s *Set) release() int {
 	if r, ok := s.to.(*Registry); ok {
 		return r.release
@@ -97,7 +97,7 @@ func (s *Set) Histograms(f Family) *prometheus.HistogramVec {
 	return register(s, &f, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: f.Name, Help: f.help(s.release()), Buckets: f.Buckets}, f.Labels))
 }
 
-// Read registers a family whose values are read on each scrape: read calls emit with each value and
+// Read registers a family that is read on each scrape: read calls emit with each value and
 // its label values. read may be called at any time, from several goroutines.
 func (s *Set) Read(f Family, kind prometheus.ValueType, read func(emit func(value float64, labels ...string))) {
 	if err := s.add(&f, &reader{s.Desc(f), kind, read}); err != nil {
@@ -122,7 +122,7 @@ func (s *Set) Desc(f Family) *prometheus.Desc {
 }
 
 // Add registers a collector of the caller. If an equal collector of the same type is registered
-// already, Add returns that one.
+// already, Add returns the registered collector.
 func Add[C prometheus.Collector](s *Set, c C) C { return register(s, &Family{}, c) }
 
 // register registers a collector and returns it, or the equal collector that is registered already.

@@ -127,7 +127,7 @@ func TestSetWithoutRegistry(t *testing.T) {
 // TestKeptMakesHandleOncePerChange checks that concurrent calls make a handle once, and that a
 // change clears the cache.
 func TestKeptMakesHandleOncePerChange(t *testing.T) {
-	var k metrics.Kept[string, *int]
+	var k metrics.HandleCache[string, *int]
 	made, forgot := 0, 0 // guarded by the lock of k
 	get := func(number int64) *int {
 		return k.Get(number, "a", func() *int { made++; return new(int) }, func() { forgot++ })

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/internal/release"
 )
 
-// Registry is a prometheus.Registerer for one release of the server. Families that the release
+// Registry is a prometheus.Registerer for a release of the server. Families that the release
 // hides are not registered.
 type Registry struct {
 	prometheus.Registerer

@@ -69,7 +69,7 @@ func ParseCertificate(der []byte) (*x509.Certificate, error) {
 	return c, CheckPublicKey(c.PublicKey)
 }
 
-// ParseChain returns the certificates of a text with one or more PEM blocks, which must all be of
+// ParseChain returns the certificates of a text with at least one PEM block, which must all be of
 // type CERTIFICATE and have no headers.
 func ParseChain(text []byte) ([]*x509.Certificate, error) {
 	var chain []*x509.Certificate

@@ -108,7 +108,7 @@ func (l *Loop[E]) Pull() {
 	for e := range changes {
 		keys = append(keys, l.mapEvent(e)...)
 	}
-	l.queue.Ask(0, keys...)
+	l.queue.AddAfter(0, keys...)
 	l.seen.Store(int64(l.feed.Revision())) // after Ask, because Settle reads seen first
 	l.queue.Touch()
 }
@@ -125,7 +125,7 @@ func (l *Loop[E]) mapEvent(e E) []string {
 
 // Ask makes a key due after a delay, unless it is due earlier.
 func (l *Loop[E]) Ask(key string, after time.Duration) {
-	l.queue.Ask(after, key)
+	l.queue.AddAfter(after, key)
 	l.queue.Wake()
 }
 

@@ -62,11 +62,11 @@ func (c *Catalog) change(edit func(types []*Type) []*Type) {
 	next.sorted = edit(slices.Concat(old.sorted, old.withheld))
 	slices.SortFunc(next.sorted, compareTypes)
 	for _, t := range next.sorted {
-		if t.Withheld {
+		if t.Unserved {
 			next.withheld = append(next.withheld, t)
 		}
 	}
-	next.sorted = slices.DeleteFunc(next.sorted, func(t *Type) bool { return t.Withheld })
+	next.sorted = slices.DeleteFunc(next.sorted, func(t *Type) bool { return t.Unserved })
 	for _, t := range next.sorted {
 		for _, v := range t.Versions {
 			next.types[v.Resource().GroupResource()] = t

@@ -15,8 +15,8 @@ type compiledRules struct {
 	faults []meta.StatusCause
 }
 
-// RuleFaults returns the errors of the CEL rules in the schemas of the type.
-func (t *Type) RuleFaults() (faults []error) {
+// RuleErrors returns the errors of the CEL rules in the schemas of the type.
+func (t *Type) RuleErrors() (faults []error) {
 	for _, v := range t.Versions {
 		for _, f := range v.rules().faults {
 			faults = append(faults, fmt.Errorf("%s: %s: %s", v.GVK(), f.Field, f.Message))

@@ -19,7 +19,7 @@ func (c *compiler) checkDeclaration(t *Type) {
 		c.errorf("Act and Read are mutually exclusive")
 	}
 	if t.Virtual && (k.Status || k.Scale != nil || len(k.Subresources) > 0 || k.Allocator != nil) {
-		c.errorf("a kind with Act or Read is not stored: it cannot have Status, Scale, Subresources or Pool")
+		c.errorf("a kind with Act or Read is not stored: it cannot have Status, Scale, Subresources or an Allocator")
 	}
 	if k.Allocator != nil && (k.Allocator.Values == nil || k.Allocator.Allocate == nil) {
 		c.errorf("Allocator needs Values and Allocate")
@@ -74,7 +74,7 @@ func (c *compiler) checkLacks(t *Type) {
 	for _, v := range t.Versions {
 		for i, name := range v.lacks {
 			if !slices.Contains(known, name) {
-				c.errorf("version %q: Lacks[%d]: the kind has no subresource %q%s", v.Name, i, name, suggest.Near(name, known...))
+				c.errorf("version %q: MissingSubresources[%d]: the kind has no subresource %q%s", v.Name, i, name, suggest.Near(name, known...))
 			}
 		}
 	}

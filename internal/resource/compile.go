@@ -145,7 +145,7 @@ func (c *compiler) versions(t *Type) {
 		if t.VersionIn(meta.GroupVersion{Group: group, Version: kv.Name}) != nil {
 			c.errorf("duplicate version %q", &kv)
 		}
-		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, Deprecated: c.deprecation(kv, group), lacks: kv.MissingSubresources, Served: kv.Served, Dummy: t.OnlySubresources[kv.String()]}
+		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, Deprecated: c.deprecation(kv, group), lacks: kv.MissingSubresources, Served: kv.Served, DiscoveryKind: t.OnlySubresources[kv.String()]}
 		if v.columns = v; v.Deprecated != "" {
 			v.Removed = kv.Lifetime.Removed
 		}
@@ -188,7 +188,7 @@ func (c *compiler) versions(t *Type) {
 	}
 }
 
-// conversions compiles the conversions of a kind whose versions have Go structs of their own.
+// conversions compiles the conversions of a kind with a Go struct for each version.
 func (c *compiler) conversions(t *Type) {
 	for i, kv := range c.kind.Versions {
 		v := t.Versions[i]
@@ -388,9 +388,9 @@ func (c *compiler) checkSubresources(t *Type) {
 	}
 }
 
-// Clashes returns an error for each name that two types share within a group: kind, list kind,
+// CheckNameConflicts returns an error for each name that two types share within a group: kind, list kind,
 // plural, singular and short names must be unique.
-func Clashes(types []*Type) error {
+func CheckNameConflicts(types []*Type) error {
 	type word struct{ group, text string }
 	owners := map[word]*Type{}
 	var errs []error

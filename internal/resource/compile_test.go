@@ -145,7 +145,7 @@ type plain struct {
 	meta.ObjectMeta `json:"metadata"`
 }
 
-func TestCompileReportsEveryFault(t *testing.T) {
+func TestCompileReportsEveryError(t *testing.T) {
 	_ = misplaced{}.hidden // Compile rejects the tag of this field
 	type noMeta struct {
 		Spec struct{} `json:"spec"`
@@ -211,8 +211,8 @@ func TestColumnsReadCellsByPath(t *testing.T) {
 
 func TestClashesReportsSharedNames(t *testing.T) {
 	a, b := compiled(t), compiled(t)
-	assert.NoError(t, resource.Clashes([]*resource.Type{a}))
-	assert.ErrorContains(t, resource.Clashes([]*resource.Type{a, b}), `"wd"`)
+	assert.NoError(t, resource.CheckNameConflicts([]*resource.Type{a}))
+	assert.ErrorContains(t, resource.CheckNameConflicts([]*resource.Type{a, b}), `"wd"`)
 }
 
 func TestCompileIsSafeForConcurrentUse(t *testing.T) {

@@ -61,18 +61,18 @@ func (v *Version) ItemVersion(s *Subresource) *Version {
 	return v
 }
 
-// ColumnsVersion returns the version whose objects the columns read: the hub if v converts and
+// ColumnsVersion returns the version of the objects that the columns read: the hub if v converts and
 // declares no columns, else v.
 func (v *Version) ColumnsVersion() *Version { return v.columns }
 
-// Asks reports whether an object of apiVersion must go through the Converter to be shown in v.
-func (v *Version) Asks(apiVersion string) bool {
+// NeedsConverter reports whether an object of apiVersion must go through the Converter to be shown in v.
+func (v *Version) NeedsConverter(apiVersion string) bool {
 	return v.Converter != nil && apiVersion != v.GVK().APIVersion()
 }
 
-// As returns obj if it is of version v already, and its conversion to v otherwise. Unlike Convert,
+// ConvertIfNeeded returns obj if it is of version v already, and its conversion to v otherwise. Unlike Convert,
 // it does not prune or default an object of version v.
-func (v *Version) As(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
+func (v *Version) ConvertIfNeeded(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
 	if obj.APIVersion() == v.GVK().APIVersion() {
 		return obj, nil
 	}
@@ -146,7 +146,7 @@ func (v *Version) callConverter(ctx context.Context, objs []*meta.Object) ([]*me
 	var about []int
 	var questions []*meta.Object
 	for i, obj := range objs {
-		if v.Asks(obj.APIVersion()) && !isEmpty(obj) {
+		if v.NeedsConverter(obj.APIVersion()) && !isEmpty(obj) {
 			about, questions = append(about, i), append(questions, obj)
 		}
 	}

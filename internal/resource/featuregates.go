@@ -37,7 +37,7 @@ func (t *Type) Enable(set *features.Set) (faults []error) {
 // featureOff reports whether a feature gate is off.
 func (t *Type) featureOff(gate string) bool { return !t.Features.Enabled(gate) }
 
-// Applicable returns applied without the fields whose feature gate is off, so that no manager owns
+// Applicable returns applied without the fields with a disabled feature gate, so that no manager owns
 // them. A field stays if live has it, too; live may be nil. applied is not modified.
 func (v *Version) Applicable(applied, live *meta.Object) *meta.Object {
 	if !v.gated || !v.schema.HasGated(applied.Tree(), v.featureOff) {
@@ -48,7 +48,7 @@ func (v *Version) Applicable(applied, live *meta.Object) *meta.Object {
 	return applied
 }
 
-// dropGated removes from obj the fields whose feature gate is off, except fields that old has. old
+// dropGated removes from obj the fields with a disabled feature gate, except fields that old has. old
 // may be nil.
 func (v *Version) dropGated(obj, old *meta.Object) {
 	if !v.gated {

@@ -18,7 +18,7 @@ func (v *Version) NewChange(ctx context.Context, obj, old *meta.Object, subresou
 	return &change{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: v.Names, Features: v.Features, Rules: v.Rules, Version: v.GroupVersion()}
 }
 
-// BeginDeletion runs the kind's Terminate hook on an object whose deletion begins but which is not
+// BeginDeletion runs the kind's BeginDelete hook on an object whose deletion begins but which is not
 // removed yet.
 func (v *Version) BeginDeletion(w *change) error { return v.runEdit("BeginDelete", v.BeginDelete, w) }
 

@@ -43,7 +43,7 @@ func ReservationKey(r meta.GroupResource, claim string) string {
 func PoolClaim(value string) string { return "pool/" + value }
 
 // KindsKey is the storage key of the record that lists, for each kind, the shapes with which the
-// store was served, see Type.Shape. Each store has this record from the start.
+// store was served, see Type.Fingerprint. Each store has this record from the start.
 const KindsKey = "~kinds"
 
 // SerialKey returns the storage key of the record that serializes all writes of one series,

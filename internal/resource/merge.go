@@ -175,7 +175,7 @@ func mergeFields(s *schema.Schema, base, ours, theirs map[string]any) map[string
 	return out
 }
 
-// mergeItems merges two lists whose items have keys, in the order of ours. Items that only theirs
+// mergeItems merges two lists of items with keys, in the order of ours. Items that only theirs
 // has were invisible to the client and follow at the end.
 func mergeItems(s *schema.Schema, before, mine, others map[string]any, ours, theirs []any) []any {
 	out := make([]any, 0, len(ours))

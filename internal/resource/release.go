@@ -144,7 +144,7 @@ func CompileAt(k *registry.Kind, p names.Profile, r release.Release) (*Type, err
 	rules := compat.RulesOf(p, r)
 	t, err := (&compiler{kind: now, names: p, rules: rules}).compile()
 	if err == nil && gone {
-		t.Withheld = !t.Serve(func(*Version) bool { return false })
+		t.Unserved = !t.Serve(func(*Version) bool { return false })
 	}
 	if err == nil && len(now.Versions) < len(k.Versions) {
 		t.withAllVersions = sync.OnceValues((&compiler{kind: k, names: p, rules: rules}).compile)

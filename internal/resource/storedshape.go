@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// A stored object may have been written by a release whose types had another shape. This file
+// A stored object may have been written by a release with types of another shape. This file
 // upgrades such an object when it is read, and keeps the fields that the current type cannot show
 // in the record when the object is written again.
 

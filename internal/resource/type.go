@@ -30,7 +30,7 @@ type Type struct {
 	Storage  *Version   // the version in which objects are stored
 	Hub      *Version   // the version in which caches hold objects and hooks see them; Storage if the kind has no conversions
 
-	Withheld     bool                                    // the kind is registered but not served; its names stay reserved and its objects stay stored
+	Unserved     bool                                    // the kind is registered but not served; its names stay reserved and its objects stay stored
 	Status       bool                                    // the status subresource exists; spec and status are written separately
 	Subresources []Subresource                           // the subresources of all versions; each Version has its own subset
 	Fields       []registry.SelectableField              // the selectable fields of the hub
@@ -61,18 +61,18 @@ type Type struct {
 	fieldManager    fieldManager
 }
 
-// Reading returns the type for reading a stored object of apiVersion. This is t, unless t lacks the
+// WithStoredVersions returns the type for reading a stored object of apiVersion. This is t, unless t lacks the
 // version and the kind has it in another release, which may have written the object; then it is a
 // type with the versions of all releases. Both types have the same hub.
-func (t *Type) Reading(apiVersion string) (*Type, error) {
+func (t *Type) WithStoredVersions(apiVersion string) (*Type, error) {
 	if t.withAllVersions == nil || t.ByAPIVersion(apiVersion) != nil {
 		return t, nil
 	}
 	return t.withAllVersions()
 }
 
-// Releases reports whether the kind has versions that the release of the server does not have.
-func (t *Type) Releases() bool { return t.withAllVersions != nil }
+// HasOtherReleases reports whether the kind has versions that the release of the server does not have.
+func (t *Type) HasOtherReleases() bool { return t.withAllVersions != nil }
 
 // Converter converts objects by calling a conversion webhook.
 type Converter interface {
@@ -121,7 +121,7 @@ func (t *Type) ByAPIVersion(apiVersion string) *Version {
 func (t *Type) Serve(keep func(*Version) bool) bool {
 	t.ServedVersions = nil
 	for _, v := range t.Versions {
-		if v.Served = v.Served && keep(v); v.Served && v.Dummy == "" {
+		if v.Served = v.Served && keep(v); v.Served && v.DiscoveryKind == "" {
 			t.ServedVersions = append(t.ServedVersions, v.GroupVersion())
 		}
 	}

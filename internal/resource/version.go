@@ -13,20 +13,20 @@ import (
 // Version is one API version of a Type.
 type Version struct {
 	*Type
-	Group      string // may differ from the type's group
-	Name       string
-	Columns    []registry.Column
-	Deprecated string // the warning that clients of the version get; empty: not deprecated
-	Removed    string // the release that removes the deprecated version; empty: unknown
-	Served     bool
-	Dummy      string // the kind that discovery lists for a version in which only subresources are served; empty: objects are served, too
+	Group         string // may differ from the type's group
+	Name          string
+	Columns       []registry.Column
+	Deprecated    string // the warning that clients of the version get; empty: not deprecated
+	Removed       string // the release that removes the deprecated version; empty: unknown
+	Served        bool
+	DiscoveryKind string // the kind that discovery lists for a version in which only subresources are served; empty: objects are served, too
 
 	Subresources []Subresource // the subresources that this version serves, with bodies in the version that its clients use
 	Selectables  []Selectable  // the fields by which clients of this version can select
 
 	lacks      []string             // names of subresources that the type has and this version does not serve
 	schema     *schema.Schema       // see Schema
-	gated      bool                 // the schema has fields whose feature gate is off
+	gated      bool                 // the schema has fields with a disabled feature gate
 	at         int                  // index of the version in Type.schemas
 	conversion *registry.Conversion // conversion to and from the hub; nil for the hub and for types without conversions
 	columns    *Version             // see ColumnsVersion
@@ -59,7 +59,7 @@ func (v *Version) Resource() meta.GroupVersionResource {
 
 // Verbs returns the verbs that clients of the version can use on objects, as discovery lists them.
 func (v *Version) Verbs() []string {
-	if v.Dummy != "" {
+	if v.DiscoveryKind != "" {
 		return nil
 	}
 	return v.Type.Verbs()

@@ -11,7 +11,7 @@ import (
 )
 
 // Normalize normalizes a decoded object to the version, see schema.Schema.Normalize. Normalize drops
-// empty lists; where an empty metadata.managedFields clears the field managers, Conform therefore
+// empty lists; where an empty metadata.managedFields clears the field managers, Normalize therefore
 // replaces it by a list with a single empty entry, which has the same meaning.
 func (v *Version) Normalize(obj *meta.Object) (unknown []string, faults []meta.StatusCause) {
 	const owners = "managedFields"
@@ -36,7 +36,7 @@ func (v *Version) CannotHandle(why string) *meta.Status {
 }
 
 // Defaults fills in the defaults of the schema and then those of the kind's Default hook, and drops
-// fields whose feature gate is off. The error is a 413 if the defaults exceed the size limit, and a
+// fields with a disabled feature gate. The error is a 413 if the defaults exceed the size limit, and a
 // 500 if the hook fails.
 func (v *Version) Defaults(w *change) error { return v.defaults(w, v.Schema().FillDefaults) }
 

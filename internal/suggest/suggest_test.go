@@ -15,7 +15,7 @@ func ExampleNear() {
 	// Output: no kind serves widget.example.com; did you mean "widgets.example.com"?
 }
 
-func TestNear(t *testing.T) {
+func TestNearSuggestsSimilarWords(t *testing.T) {
 	for _, c := range []struct {
 		word, want string
 		known      []string

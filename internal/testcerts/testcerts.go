@@ -23,7 +23,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// New returns an authority whose certificate is signed by parent, or self-signed if parent is nil.
+// New returns an authority with a certificate signed by parent, or self-signed if parent is nil.
 func New(t testing.TB, name string, parent *Authority) *Authority {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

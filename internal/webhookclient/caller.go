@@ -11,13 +11,13 @@ import (
 	"orch.io/controlplane/client/kubeconfig"
 )
 
-// Caller posts JSON to one URL.
+// Caller posts JSON to a URL.
 type Caller struct {
 	// Timeout bounds a call, from dialing to the end of the answer; zero is 10 seconds.
 	Timeout time.Duration
 	// MaxAnswer is the largest accepted answer in bytes; zero is 1 MiB.
 	MaxAnswer int64
-	// UserAgent is the User-Agent header; empty means that of net/http.
+	// UserAgent is the User-Agent header; empty means the default of net/http.
 	UserAgent string
 
 	url    string
@@ -35,7 +35,7 @@ func newCaller(r *kubeconfig.Remote, t http.RoundTripper) *Caller {
 	}}
 }
 
-// CodeError reports an answer whose status code is not 2xx.
+// CodeError reports an answer with another status code than 2xx.
 type CodeError struct{ Code int }
 
 // Error implements error.

@@ -27,13 +27,13 @@ type Dialer struct {
 	Agent    string // User-Agent header
 }
 
-// Bounds limits one call.
+// Bounds limits a call.
 type Bounds struct {
 	Time   time.Duration
 	Answer int64 // bytes
 }
 
-// Remote calls one webhook over connections of its own.
+// Remote calls a webhook over connections of its own.
 type Remote struct {
 	caller *Caller
 	ended  atomic.Bool
@@ -69,7 +69,7 @@ func (d *Dialer) Remote(at map[string]any, b Bounds) (*Remote, error) {
 	return &Remote{caller: caller}, nil
 }
 
-// target returns the URL of a webhook, and its service, if it has one. The path is cleaned:
+// target returns the URL of a webhook, and its service, or nil. The path is cleaned:
 // some configurations have duplicate slashes.
 func target(o *meta.Object) (*url.URL, *services.Service, error) {
 	if o.Map("service") == nil {
@@ -110,8 +110,8 @@ func (d *Dialer) serviceCaller(r *kubeconfig.Remote, s services.Service) *Caller
 	return newCaller(r, &serviceTransport{RoundTripper: r.Transport(), resolve: d.Services, service: s})
 }
 
-// serviceTransport sends requests to the handler of a service in this process, if it has one,
-// and to the network otherwise.
+// serviceTransport sends requests to the handler of a service in this process, or to the
+// network if the service has no such handler.
 type serviceTransport struct {
 	http.RoundTripper
 	resolve services.Resolver
@@ -147,8 +147,8 @@ func (r *Remote) Post(ctx context.Context, body []byte) ([]byte, error) {
 	return answer, err
 }
 
-// End closes idle connections and, when the running calls have ended, theirs.
-func (r *Remote) End() {
+// Close closes idle connections and, when the running calls have ended, theirs.
+func (r *Remote) Close() {
 	r.ended.Store(true)
 	r.caller.Close()
 }

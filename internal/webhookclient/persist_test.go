@@ -32,7 +32,7 @@ func TestPersistRetriesWithoutAnswer(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tc.wait)
 				defer cancel()
 				calls, began := 0, time.Now()
-				err := webhookclient.Persist(ctx, time.Second, func() error { calls++; return tc.err })
+				err := webhookclient.Retry(ctx, time.Second, func() error { calls++; return tc.err })
 				assert.Equal(t, tc.err == nil, err == nil)
 				assert.Equal(t, tc.want, calls)
 				assert.Equal(t, tc.took, time.Since(began))

@@ -14,8 +14,8 @@ import (
 // maxText limits the text of a remote server that is passed on to users, in bytes.
 const maxText = 1024
 
-// Reviewer posts reviews of one kind to a remote server. A review is an object whose spec holds the
-// question and whose status holds the answer. A Reviewer is safe for concurrent use.
+// Reviewer posts reviews of a kind to a remote server. A review is an object with the question in its
+// spec and the answer in its status. A Reviewer is safe for concurrent use.
 type Reviewer struct {
 	api, kind string
 	caller    *Caller
@@ -80,10 +80,10 @@ func (r *Reviewer) Ask(ctx context.Context, body []byte, status any) error {
 // tries is the maximum number of calls of Persist.
 const tries = 3
 
-// Persist calls ask up to three times, until it succeeds or fails with a status code below 500,
+// Retry calls ask up to three times, until it succeeds or fails with a status code below 500,
 // which a retry would not change. first is the pause after the first call; the next is four times
 // as long. If ctx ends during a pause, its error is returned.
-func Persist(ctx context.Context, first time.Duration, ask func() error) error {
+func Retry(ctx context.Context, first time.Duration, ask func() error) error {
 	wait := first
 	for try := 1; ; try++ {
 		err := ask()
@@ -102,8 +102,8 @@ func Persist(ctx context.Context, first time.Duration, ask func() error) error {
 	}
 }
 
-// Text returns s truncated to the limit for texts of remote servers, as valid UTF-8.
-func Text(s string) string {
+// ClipText returns s truncated to the limit for texts of remote servers, as valid UTF-8.
+func ClipText(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]
 	}

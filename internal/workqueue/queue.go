@@ -75,9 +75,9 @@ func New(o Options) (*Queue, error) {
 // Close removes the queue from the metrics. It does not stop work.
 func (q *Queue) Close() { q.counts.states.remove(q) }
 
-// Ask makes keys due after a duration, or earlier if they are due earlier already. It resets the
+// AddAfter makes keys due after a duration, or earlier if they are due earlier already. It resets the
 // pause of earlier failures. Call Wake afterwards, so that work on the keys starts.
-func (q *Queue) Ask(after time.Duration, keys ...string) {
+func (q *Queue) AddAfter(after time.Duration, keys ...string) {
 	if len(keys) == 0 {
 		return
 	}

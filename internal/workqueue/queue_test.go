@@ -30,7 +30,7 @@ func TestFailedMayUseQueue(t *testing.T) {
 				return 0, errors.New("no")
 			},
 			Failed: func(string, time.Duration, error) {
-				q.Ask(0, "asked")
+				q.AddAfter(0, "asked")
 				q.Wake()
 			},
 			Panicked: func(string, any) {},
@@ -41,7 +41,7 @@ func TestFailedMayUseQueue(t *testing.T) {
 			defer close(ran)
 			q.Run(ctx)
 		}()
-		q.Ask(0, "fails")
+		q.AddAfter(0, "fails")
 		q.Wake()
 		time.Sleep(time.Minute)
 		assert.Greater(t, calls.Load(), int32(10))

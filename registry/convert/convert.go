@@ -1,6 +1,6 @@
 // Package convert rewrites objects and manifests to another version of their kinds without a
 // server. It uses the conversions of the kinds themselves, so files that were written for an older
-// version of an API can be updated to a newer one.
+// version of an API can be updated to a newer version.
 //
 //	c, err := convert.New(names.Kubernetes, builtin.Kinds()...)
 //	...
@@ -46,7 +46,7 @@ func New(p names.Profile, kinds ...*registry.Kind) (*Converter, error) {
 			continue
 		}
 		for _, v := range t.Versions {
-			if v.Dummy != "" {
+			if v.DiscoveryKind != "" {
 				continue
 			}
 			c.versions[v.GVK()], c.lists[v.ListGVK()] = v, v
@@ -63,7 +63,7 @@ var ErrVersion = errors.New("unknown version")
 // deprecated. A field that obj leaves to the server's defaults is set in the result only if the
 // defaults of the two versions differ.
 //
-// The items of a list are converted one by one. Objects of kinds that the converter does not have
+// The items of a list are converted separately. Objects of kinds that the converter does not have
 // are returned unchanged. obj is not modified; it is returned itself if nothing needs conversion.
 // The error wraps ErrVersion, or names the field that the version of obj does not have, or says why
 // the conversion failed.
@@ -140,7 +140,7 @@ func (c *conversion) target(from *resource.Version) (*resource.Version, error) {
 	if c.apiVersion == "" {
 		return preferred(from.Type), nil
 	}
-	if to := from.Type.ByAPIVersion(c.apiVersion); to != nil && to.Dummy == "" {
+	if to := from.Type.ByAPIVersion(c.apiVersion); to != nil && to.DiscoveryKind == "" {
 		return to, nil
 	}
 	return nil, fmt.Errorf("%w: %s of %s has no version %s", ErrVersion, from.Kind, from.GVK().APIVersion(), c.apiVersion)

@@ -67,7 +67,7 @@ type generator struct {
 // times as many.
 const size = 300
 
-// deepest limits the depth of objects whose types contain themselves.
+// deepest limits the depth of objects of recursive types.
 const deepest = 16
 
 // field sets a field of a struct or leaves it out.

@@ -3,7 +3,7 @@
 //
 //	b := &server.Builder{Names: names.Kubernetes}
 //	b.Register(builtin.Kinds()...)
-//	err := access.Setup(b, access.Config{Methods: []auth.Authenticator{tokens}})
+//	err := access.Setup(b, access.Config{Authenticators: []auth.Authenticator{tokens}})
 //
 // It adds to a server:
 //
@@ -43,7 +43,7 @@ import (
 )
 
 // Config configures Setup. The zero Config has service accounts, anonymous users, and the authorizers Node
-// and RBAC, whose default roles are restored at every start.
+// and RBAC; its default roles are restored at every start.
 type Config struct {
 	// ClientCAs verify client certificates; nil: client certificates are ignored.
 	ClientCAs *x509.CertPool
@@ -78,7 +78,7 @@ type Builtin struct{ Node, RBAC auth.Authorizer }
 
 // Setup adds the access control described by c to b. Before the call, the kinds of package builtin must be
 // registered, and b must not have an Authorizer. It sets Authorizer, adds to Authenticators, Admission,
-// Handlers, Controllers, Prepare, Checks and the kinds, and adds the subresource token to ServiceAccount.
+// Handlers, Controllers, OnStart, Checks and the kinds, and adds the subresource token to ServiceAccount.
 func Setup(b *server.Builder, c Config) error {
 	if b.Authorizer != nil {
 		return fmt.Errorf("access: Builder.Authorizer must be nil: use Config.Authorizers")
@@ -190,7 +190,7 @@ func (c Config) authorize(b *server.Builder) {
 }
 
 // addStartHookCheck adds the check poststarthook/name, for which tools wait. It always succeeds: an error in
-// Prepare fails the start, so that a server that answers has completed the hook.
+// OnStart fails the start, so that a server that answers has completed the hook.
 func addStartHookCheck(b *server.Builder, name string) {
 	checks := map[string]func(context.Context) error{}
 	maps.Copy(checks, b.Checks)

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// controllers returns the controllers whose configuration is complete.
+// controllers returns the controllers with a complete configuration.
 func (c Config) controllers(b *server.Builder, all auth.Authorizer) []client.Controller {
 	p := b.Names
 	list := []client.Controller{

@@ -288,7 +288,7 @@ func TestDeletedOwnersEndTokens(t *testing.T) {
 	g.must(401, "POST", whoAmI, "{}", "Authorization", "Bearer "+plain)
 }
 
-func TestSetupFaults(t *testing.T) {
+func TestSetupRejectsInvalidBuilder(t *testing.T) {
 	b := &server.Builder{Authorizer: auth.AllowAll}
 	assert.Error(t, access.Setup(b, access.Config{}), "there is an authorizer")
 	b = &server.Builder{}

@@ -41,25 +41,25 @@ type Queuing struct {
 // Distinguisher is the attribute that separates the flows of a schema.
 type Distinguisher int
 
-// The distinguishers. With None, all requests of a schema are one flow.
+// The distinguishers. With None, all requests of a schema belong to the same flow.
 const (
 	None Distinguisher = iota
 	ByUser
 	ByNamespace
 )
 
-// FlowSchema assigns requests to a level. Of the schemas that match a request, the one with the least Precedence
-// applies; of equal ones, the first by name.
+// FlowSchema assigns requests to a level. Of the schemas that match a request, the schema with the least Precedence
+// applies; of schemas with equal Precedence, the first by name.
 type FlowSchema struct {
 	Name          string
 	UID           string // empty: derived from Name
 	Precedence    int
 	Level         string
 	Distinguisher Distinguisher
-	Rules         []Rule // the schema matches if one of them does
+	Rules         []Rule // the schema matches if any rule does
 }
 
-// Rule matches a request of one of its subjects that one of its resource or path rules matches.
+// Rule matches a request if any of its subjects, and any of its resource or path rules, matches the request.
 type Rule struct {
 	Subjects  []Subject
 	Resources []ResourceRule
@@ -69,7 +69,7 @@ type Rule struct {
 // All matches everything in the lists of rules and in the names of subjects.
 const All = "*"
 
-// Subject is a user, a group or a service account. Set the fields of only one.
+// Subject is a user, a group or a service account. Set only the fields of a single kind of subject.
 type Subject struct {
 	User, Group               string
 	Namespace, ServiceAccount string

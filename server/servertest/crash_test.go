@@ -55,7 +55,7 @@ func TestCrashKeepsAcknowledgedWrites(t *testing.T) {
 	})
 }
 
-func TestCrash(t *testing.T) {
+func TestCrashCutsConnectionsAndKeepsData(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	create(t, s, "a", "v")
@@ -90,8 +90,8 @@ func TestCrash(t *testing.T) {
 	fork.Crash() // the test can end with a crashed server
 }
 
-// TestRestart checks that Restart ends watches and cuts no connection.
-func TestRestart(t *testing.T) {
+// TestRestartEndsWatches checks that Restart ends watches and cuts no connection.
+func TestRestartEndsWatches(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, servertest.RBAC)
 	admin := s.As("admin", "system:masters")

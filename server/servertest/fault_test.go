@@ -90,8 +90,8 @@ func TestRulesMatch(t *testing.T) {
 	}
 }
 
-// TestEffects checks the result of each effect, in process and on a socket.
-func TestEffects(t *testing.T) {
+// TestEffectsChangeResponses checks the result of each effect, in process and on a socket.
+func TestEffectsChangeResponses(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	create(t, s, "a", "v")
@@ -123,7 +123,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// TestWritesWithLostAnswersAreExecuted checks that Timeout and Lost execute the write.
+// TestWritesWithLostAnswersAreExecuted checks that Timeout and LoseResponse execute the write.
 func TestWritesWithLostAnswersAreExecuted(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -136,7 +136,7 @@ func TestWritesWithLostAnswersAreExecuted(t *testing.T) {
 	}
 }
 
-// TestFaultsInABubble checks exact times of Slow, Hang and Drop in a synctest bubble.
+// TestFaultsInABubble checks exact times of Slow, Hang and DropConnection in a synctest bubble.
 func TestFaultsInABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ func whoami(t *testing.T, c *http.Client, host string) (name string, groups []st
 	return review.Status.UserInfo.Username, review.Status.UserInfo.Groups
 }
 
-func TestUsers(t *testing.T) {
+func TestAsSendsRequestsAsUser(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, servertest.RBAC)
 	name, groups := whoami(t, s.As("jane", "devs").Client(), s.Host())
@@ -84,8 +84,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: devs}]
 	assert.True(t, answer.Status.Authenticated, "token reviews know users")
 }
 
-// TestOwnAuthenticators checks that configured authenticators work beside the users of As.
-func TestOwnAuthenticators(t *testing.T) {
+// TestConfiguredAuthenticatorsWork checks that configured authenticators work beside the users of As.
+func TestConfiguredAuthenticatorsWork(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Authenticators = []auth.Authenticator{auth.AuthenticatorFunc(func(r *http.Request) (*auth.User, error) {
@@ -122,8 +122,8 @@ func TestKubeconfig(t *testing.T) {
 	assert.Contains(t, s.Requests(), "jane list configmaps default/ → 200")
 }
 
-// TestLoad loads the output of kubectl get.
-func TestLoad(t *testing.T) {
+// TestLoadAcceptsOutputOfKubectl loads the output of kubectl get.
+func TestLoadAcceptsOutputOfKubectl(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	s.Load(fstest.MapFS{

@@ -28,7 +28,7 @@ const maxRecorded = 10_000
 
 // Record starts to record the requests of clients that match any of the rules. Without rules it records all requests
 // for resources. Effects and Times of the rules are ignored. A test can compare the text of the
-// recorder with a golden file; the rule On("write", "*") excludes reads, whose number and order often
+// recorder with a golden file; the rule On("write", "*") excludes reads, because their number and order often
 // depend on timing.
 func (s *Server) Record(rules ...Rule) *Recorder {
 	if len(rules) == 0 {

@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-func TestRecorder(t *testing.T) {
+func TestRecorderHasMatchingRequests(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, servertest.RBAC)
 	jane, admin := s.As("jane").Client(), s.As("admin", "system:masters").Client()

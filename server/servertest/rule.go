@@ -77,7 +77,7 @@ func (r Rule) Named(name string) Rule { r.name = name; return r }
 // By narrows the rule to a user. If a request impersonates a user, that user counts.
 func (r Rule) By(user string) Rule { r.user = user; return r }
 
-// Agent narrows the rule to clients whose User-Agent contains a text.
+// Agent narrows the rule to clients with a User-Agent that contains a text.
 func (r Rule) Agent(text string) Rule { r.agent = text; return r }
 
 // Times makes the rule match n requests. The test fails if there are fewer when it ends.
@@ -144,7 +144,7 @@ func verbs(want, verb string) bool {
 type target struct{ requestinfo.Info }
 
 func targetOf(r *http.Request) target {
-	t := target{requestinfo.Of(r)}
+	t := target{requestinfo.Parse(r)}
 	switch {
 	case t.Verb == "patch" && strings.Contains(r.Header.Get("Content-Type"), "apply-patch"):
 		t.Verb = "apply"

@@ -59,8 +59,8 @@ func count(t testing.TB, s *servertest.Server) int {
 	return len(list)
 }
 
-// TestManyServers runs 200 servers at once, each with its own objects.
-func TestManyServers(t *testing.T) {
+// TestManyServersHaveSeparateObjects runs 200 servers at once, each with its own objects.
+func TestManyServersHaveSeparateObjects(t *testing.T) {
 	servers := make([]*servertest.Server, 200)
 	for i := range servers {
 		servers[i] = servertest.New(t)
@@ -126,8 +126,8 @@ func TestForkKnowsOwners(t *testing.T) {
 	})
 }
 
-// TestBubble checks that a watch and an expiring event work in a synctest bubble over hours.
-func TestBubble(t *testing.T) {
+// TestServerRunsInSynctestBubble checks that a watch and an expiring event work in a synctest bubble over hours.
+func TestServerRunsInSynctestBubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t)
@@ -244,8 +244,8 @@ func TestTransportClosesBodies(t *testing.T) {
 	<-body.closed
 }
 
-// TestBigBodies checks a slow reader of more than the transport buffers.
-func TestBigBodies(t *testing.T) {
+// TestSlowReaderGetsWholeBody checks a slow reader of more than the transport buffers.
+func TestSlowReaderGetsWholeBody(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	const objects, size = 12, 1 << 20
@@ -272,8 +272,8 @@ func TestBigBodies(t *testing.T) {
 	assert.Equal(t, http.StatusRequestEntityTooLarge, res.StatusCode)
 }
 
-// TestAbandonedReader checks that the server does not wait for a client that never reads.
-func TestAbandonedReader(t *testing.T) {
+// TestServerDoesNotWaitForReader checks that the server does not wait for a client that never reads.
+func TestServerDoesNotWaitForReader(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	for i := range 4 {
@@ -298,8 +298,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestConfiguration checks that a fork has the configuration, too.
-func TestConfiguration(t *testing.T) {
+// TestForkHasConfiguration checks that a fork has the configuration, too.
+func TestForkHasConfiguration(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) { b.Limits.Body = 100 }, func(b *server.Builder) { b.Serving.Version = "v1.2.3" })
 	res := send(t, t.Context(), s.Client(), "POST", s.Host()+maps, `{"metadata":{"name":"a"},"data":{"k":"`+strings.Repeat("x", 100)+`"}}`)

@@ -95,8 +95,8 @@ func byKubeconfig(t *testing.T, u *servertest.User) (base string, c *http.Client
 	return strings.TrimRight(remote.URL.String(), "/"), c
 }
 
-// TestConn checks that the server handles requests of a Conn as the given user everywhere.
-func TestConn(t *testing.T) {
+// TestConnActsAsUser checks that the server handles requests of a Conn as the given user everywhere.
+func TestConnActsAsUser(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, servertest.RBAC, withLamps)
 	admin := auth.User{Name: "admin", Groups: []string{auth.Masters}}

@@ -63,9 +63,9 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// TestIdleEnd checks that a server without requests in flight shuts down at once, whatever connections
+// TestIdleServerShutsDownAtOnce checks that a server without requests in flight shuts down at once, whatever connections
 // clients hold open, and that a watch is ended properly. It uses the clock of the synctest bubble.
-func TestIdleEnd(t *testing.T) {
+func TestIdleServerShutsDownAtOnce(t *testing.T) {
 	const most = 50 * time.Millisecond // the first few polls of http.Server.Shutdown
 	for name, protocol := range map[string]string{"HTTP/1.1": "http/1.1", "HTTP/2": "h2"} {
 		t.Run(name, func(t *testing.T) {
@@ -138,9 +138,9 @@ func (c *halfCloser) CloseWrite() error {
 	return nil
 }
 
-// TestHalfClose checks that the server closes only its write side first if the client still sends, so that
+// TestWriteSideIsClosedFirst checks that the server closes only its write side first if the client still sends, so that
 // the client can read the response.
-func TestHalfClose(t *testing.T) {
+func TestWriteSideIsClosedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var far *halfCloser
 		l := newPipes()
@@ -233,8 +233,8 @@ func TestFirstRequestAtEnd(t *testing.T) {
 	})
 }
 
-// TestDeafClients checks that clients that stop reading do not delay the shutdown beyond its timeout.
-func TestDeafClients(t *testing.T) {
+// TestShutdownDoesNotWaitForReaders checks that clients that stop reading do not delay the shutdown beyond its timeout.
+func TestShutdownDoesNotWaitForReaders(t *testing.T) {
 	const most = time.Second
 	synctest.Test(t, func(t *testing.T) {
 		ca, err := serving.NewAuthority("example")

@@ -146,9 +146,9 @@ func TestWritePrivate(t *testing.T) {
 	assert.Error(t, serving.WritePrivate(filepath.Dir(path), nil))
 }
 
-// TestRun serves plain HTTP with a handler around the server. A request in flight is answered at shutdown,
-// and cut if it takes too long.
-func TestRun(t *testing.T) {
+// TestRunServesPlainHTTP serves plain HTTP with a handler around the server. A request in flight is answered
+// at shutdown, and cut if it takes too long.
+func TestRunServesPlainHTTP(t *testing.T) {
 	for _, patient := range []bool{true, false} {
 		t.Run(fmt.Sprint("patient=", patient), func(t *testing.T) {
 			s, err := (&server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}).Build(t.Context())
@@ -333,8 +333,9 @@ func TestHandshakeErrors(t *testing.T) {
 	assert.NoError(t, <-ended)
 }
 
-// TestOneAuthority checks that processes that start at once in an empty directory get the same authority.
-func TestOneAuthority(t *testing.T) {
+// TestConcurrentProcessesShareAuthority checks that processes that start at once in an empty directory get
+// the same authority.
+func TestConcurrentProcessesShareAuthority(t *testing.T) {
 	dir := t.TempDir()
 	var all sync.WaitGroup
 	var made [8]*serving.Authority

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Copy copies all records, the history and the stamps of a store into an empty one. The destination must not be used until
+// Copy copies all records, the history and the stamps of a store into an empty store. The destination must not be used until
 // Copy returns. See the package documentation for revisions and verification.
 func Copy(ctx context.Context, from, to storage.Backend, o Options) (*Report, error) {
 	report, err := move(ctx, from, to, o)

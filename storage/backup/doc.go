@@ -1,7 +1,7 @@
 // Package backup copies the content of a store into another store, or into a file and back. The source can be in use
 // and be written to during a copy or a backup.
 //
-//	Copy     copies a store into an empty one, with a short interruption of writes
+//	Copy     copies a store into an empty store, with a short interruption of writes
 //	Backup   writes a full or an incremental backup to a file
 //	Restore  fills an empty store from a full backup and the incremental backups based on it
 //	Handler  serves a backup over HTTP, for a store that only the serving process can open
@@ -45,7 +45,7 @@
 // forged file, so store backups where only trusted users can write. A backup contains the secrets of the store.
 //
 // An incremental backup describes a whole state but omits the values that the previous backup has. It contains the
-// hash of the previous backup and cannot be combined with another one. It does not depend on the retained history,
+// hash of the previous backup and cannot be combined with another backup. It does not depend on the retained history,
 // so the previous backup may be of any age.
 package backup
 

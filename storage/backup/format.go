@@ -18,7 +18,7 @@ import (
 )
 
 // A file consists of the magic and blocks. A block consists of its kind, the length of its content, a checksum over its
-// number, kind, length and content, and the content. The first block is the header, the last one the trailer, and the
+// number, kind, length and content, and the content. The first block is the header, the last block the trailer, and the
 // blocks between them contain entries. Nothing follows the trailer.
 const (
 	magic      = "cpbackup"
@@ -77,7 +77,7 @@ var (
 	// ErrDamaged is returned if a file is not a backup, or is incomplete or damaged.
 	ErrDamaged = errors.New("damaged backup")
 	// ErrWrongBase is returned if an incremental backup is not based on the previous file.
-	ErrWrongBase = errors.New("the backup is not based on the previous one")
+	ErrWrongBase = errors.New("the backup is not based on the previous backup")
 
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )

@@ -226,8 +226,8 @@ func TestForgedChains(t *testing.T) {
 	}
 }
 
-// TestForgedMark checks that a file cannot remove the mark of an incomplete store.
-func TestForgedMark(t *testing.T) {
+// TestFileCannotRemoveIncompleteMark checks that a file cannot remove the mark of an incomplete store.
+func TestFileCannotRemoveIncompleteMark(t *testing.T) {
 	entries := []entry{record(storage.IncompleteKey, "1", 1)}
 	for i := range 2 * storage.CommitLength {
 		entries = append(entries, record(fmt.Sprint("k", i), "1", storage.Revision(i+2)))

@@ -103,7 +103,7 @@ func (p *plain) clear(ctx context.Context) error {
 	return p.flush(ctx)
 }
 
-// raise makes commits until the newest revision of the store is at least the given one.
+// raise makes commits until the newest revision of the store is at least the given revision.
 func (p *plain) raise(ctx context.Context, revision storage.Revision) error {
 	if p.reached >= revision {
 		return nil

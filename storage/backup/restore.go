@@ -11,7 +11,7 @@ import (
 )
 
 // Restore fills an empty store from a full backup and the incremental backups based on it, in the order in which they were
-// made. The store publishes no record unless all files are valid and each is based on the previous one. The newest
+// made. The store publishes no record unless all files are valid and each is based on the previous file. The newest
 // revision of the store is then the revision of the last file, unless Options.StartOver is larger.
 func Restore(ctx context.Context, to storage.Backend, o Options, files ...io.Reader) (*Report, error) {
 	c := &chain{o: o.metered(), report: &Report{}}
@@ -32,14 +32,14 @@ func Verify(ctx context.Context, o Options, files ...io.Reader) (*Report, error)
 	return c.report, nil
 }
 
-// chain is a list of files, each based on the previous one. The last file has the whole state, with references to values in
+// chain is a list of files, each based on the previous file. The last file has the whole state, with references to values in
 // earlier files. The files are read from the last to the first.
 type chain struct {
 	o       Options
 	partial bool // the first file may be incremental
 	report  *Report
 	files   []*reader
-	wanted  map[version]struct{} // references whose values were not found yet
+	wanted  map[version]struct{} // references to values that were not found yet
 	found   contents
 	pace    pace
 }
@@ -103,7 +103,7 @@ func (c *chain) open(files []io.Reader) error {
 }
 
 // versions yields the records of the files. Its last element is an error unless all files are valid, each is based on the
-// previous one, and the records match the state of the last trailer.
+// previous file, and the records match the state of the last trailer.
 func (c *chain) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		c.wanted, c.found = make(map[version]struct{}), make(contents)

@@ -431,8 +431,8 @@ func TestDamagedRecords(t *testing.T) {
 	require.Equal(t, report.Revision, report.Oldest, "the history is left out, too")
 }
 
-// TestManyPages checks that a scan continues at a newer revision if its own is compacted.
-func TestManyPages(t *testing.T) {
+// TestScanContinuesAfterCompaction checks that a scan continues at a newer revision if its own is compacted.
+func TestScanContinuesAfterCompaction(t *testing.T) {
 	a := faultinject.Wrap(open(t, "badger"), nil)
 	for i := 0; i < 6_000; i += 100 {
 		var ws []storage.Write
@@ -462,9 +462,9 @@ func TestManyPages(t *testing.T) {
 	requireSame(t, a, to, report.Oldest, report.Revision)
 }
 
-// TestBackup checks that a restore of three files has exactly the commits of 16 writers that were acknowledged up to
-// the revision of the last file.
-func TestBackup(t *testing.T) {
+// TestRestoreHasAcknowledgedCommits checks that a restore of three files has exactly the commits of 16
+// writers that were acknowledged up to the revision of the last file.
+func TestRestoreHasAcknowledgedCommits(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -85,7 +85,7 @@ func Fetch(ctx context.Context, client *http.Client, address string, since Posit
 // maxWhy is the maximum number of bytes that are read of an error response.
 const maxWhy = 4 << 10
 
-// fetched is the body of a response. At its end it returns the error in the trailer, if there is one.
+// fetched is the body of a response. At its end it returns the error in the trailer, if any.
 type fetched struct{ *http.Response }
 
 func (f *fetched) Close() error { return f.Body.Close() }

@@ -30,8 +30,9 @@ func fetch(t *testing.T, web *httptest.Server, since backup.Position) ([]byte, e
 	return file, err
 }
 
-// TestHandler fetches a full and an incremental backup of a store that is written to, over HTTP/1 and HTTP/2.
-func TestHandler(t *testing.T) {
+// TestHandlerServesBackups fetches a full and an incremental backup of a store that is written to, over
+// HTTP/1 and HTTP/2.
+func TestHandlerServesBackups(t *testing.T) {
 	for _, two := range []bool{false, true} {
 		a := open(t, "badger")
 		web := httptest.NewUnstartedServer(backup.Handler(a))

@@ -24,12 +24,12 @@ const (
 type request struct {
 	ctx    context.Context
 	writes []write
-	then   [][]byte // later values of the key, if there is one write, see CommitSequence
+	then   [][]byte // later values of the key of a single write, see CommitSequence
 	do     func() error
 	result storage.Revision // set before done is closed, as is err
 	err    error
 	done   chan struct{}
-	buf    [1]write // backing array of writes if there is one, to save an allocation
+	buf    [1]write // backing array of a single write, to save an allocation
 }
 
 type write struct {
@@ -227,7 +227,7 @@ func (s *Store) run() {
 			s.logger.Warn("storage failed to save the times of its commits", "dir", s.dir, "err", err)
 		}
 	}
-	save() // commits whose times were not saved because the last process did not close the store
+	save() // for commits with times that were not saved because the last process did not close the store
 	defer save()
 	var tick <-chan time.Time
 	if s.retain > 0 {

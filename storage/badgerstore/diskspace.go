@@ -19,7 +19,7 @@ import (
 //   - A full log becomes a table. A write that may fill the log needs space for the tables of all logs,
 //     or fails with storage.ErrFull.
 //   - Badger merges tables when the store asks for it, see flattener. A merge writes new tables before it
-//     removes the old ones, so it needs as much space as they take.
+//     removes the old tables, so it needs as much space as they take.
 //
 // Writes other than deletions leave enough space to delete every record and to merge. If a store has
 // filled its disk, records can therefore still be deleted, and a merge frees their space.

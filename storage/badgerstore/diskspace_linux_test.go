@@ -283,9 +283,9 @@ func TestBallastHoldsSpace(t *testing.T) {
 	require.EqualValues(t, 6<<20, free)
 }
 
-// TestMovedDirectory checks that a store whose directory is renamed can be read, does not accept writes, and
+// TestMovedDirectoryIsReadOnly checks that a store whose directory is renamed can be read, does not accept writes, and
 // cannot be closed until the directory is back.
-func TestMovedDirectory(t *testing.T) {
+func TestMovedDirectoryIsReadOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s, err := Open(Options{Dir: dir, Retain: -1})
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 
 // Encodings of the value of an entry, stored in its user metadata.
 //
-// If Badger cannot read a value, it returns an empty one, and it does not detect damage in its value log,
+// If Badger cannot read a value, it returns an empty value, and it does not detect damage in its value log,
 // where it stores values above a threshold. Each value therefore has a checksum over key, revision and
 // value, and a value that would exceed the threshold is split into pieces.
 const (

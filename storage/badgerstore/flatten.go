@@ -74,7 +74,7 @@ func (s *Store) flatten() {
 	if reclaim {
 		f.historyDropped.Store(false)
 	}
-	last := s.committer.logs.id - 2 // the newest full log: id is the next log, and the current log is the one before
+	last := s.committer.logs.id - 2 // the newest full log: id is the next log, and the current log precedes it
 	f.running.Store(true)
 	f.done.Go(func() {
 		defer f.running.Store(false)
@@ -123,7 +123,7 @@ func (s *Store) mergeDue() bool {
 	return levels[0].NumTables >= mergeTables && levels[0].Size >= all/mergeShare
 }
 
-// fillLog writes to the current log until Badger starts the next one and writes the current one to a table.
+// fillLog writes to the current log until Badger starts the next log and writes the current log to a table.
 func (s *Store) fillLog() error {
 	p, zeros := &s.committer.logs, make([]byte, s.piece)
 	for id, size := p.id, int64(0); p.id == id && size < 2*p.size; size += int64(len(zeros)) {

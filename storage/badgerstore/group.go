@@ -33,7 +33,7 @@ func groupKey(i int) []byte {
 }
 
 // runs returns the ranges of events that belong to a commit of several writes, as indexes of the first
-// event and after the last one.
+// event and after the last event.
 func runs(events []storage.Event) (groups [][2]int) {
 	for from := 0; from < len(events); {
 		to := from + 1

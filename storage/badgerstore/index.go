@@ -285,7 +285,7 @@ func (b *block) encode() []byte {
 	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
 }
 
-// decodeBlock decodes a block whose newest revision is last. It returns false if data is damaged.
+// decodeBlock decodes a block with last as its newest revision. It returns false if data is damaged.
 func decodeBlock(last storage.Revision, data []byte) (block, bool) {
 	end := len(data) - 4
 	if end < 0 || crc32.ChecksumIEEE(data[:end]) != binary.BigEndian.Uint32(data[end:]) {

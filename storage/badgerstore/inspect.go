@@ -50,7 +50,7 @@ func Inspect(ctx context.Context, dir string) (*Report, error) {
 
 // Salvage creates a store in the directory to, which must be empty or not exist, from all current records that
 // can be read in dir. It also reads tables that the list of tables does not name. Records keep their
-// revisions, and the new store never reuses a revision of the old one. The history is not copied. A
+// revisions, and the new store never reuses a revision of the old store. The history is not copied. A
 // deleted record may reappear if its deletion is lost.
 func Salvage(ctx context.Context, dir, to string) (*Report, error) {
 	if files, err := os.ReadDir(to); err == nil && len(files) > 0 {

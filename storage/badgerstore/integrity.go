@@ -128,7 +128,7 @@ func (s *Store) finishWitness() error {
 }
 
 // reconcile compares the loaded records with the witness and opens a new witness. If commits are lost, it records the
-// loss. want is the record of the old witness, and witnessed reports whether there is one. atWitness is the
+// loss. want is the record of the old witness, and witnessed reports whether it exists. atWitness is the
 // set of loaded records at the revision of the witness. pieces is the newest revision that has pieces.
 func (s *Store) reconcile(want witnessRecord, witnessed bool, atWitness set, pieces storage.Revision) (err error) {
 	c := &s.committer

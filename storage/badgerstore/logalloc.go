@@ -13,13 +13,13 @@ import (
 
 // Badger maps its log into memory and writes to the mapped pages, so the blocks of a log must be allocated
 // before. The store allocates the current log when it is opened. It allocates the next log before the
-// current one is full, as an empty file with the name that Badger will open. If the directory does not
+// current log is full, as an empty file with the name that Badger will open. If the directory does not
 // accept a new file, the store detects that here, before a write has begun, and refuses writes until the
 // directory accepts files again.
 
 // logAllocator allocates the logs of the database. The committer owns it.
 type logAllocator struct {
-	id     int   // number of the next log; the current log is the one before
+	id     int   // number of the next log; the current log precedes it
 	oldest int   // no log has a smaller number
 	made   bool  // the file of the next log exists
 	used   int64 // upper bound of the bytes written to the current log
@@ -58,7 +58,7 @@ func (p *logAllocator) unflushed(path func(int) string) int64 {
 	return int64(n)
 }
 
-// allocateLogs allocates the current log, and the next one if the disk has space. table is the size of a
+// allocateLogs allocates the current log, and the next log if the disk has space. table is the size of a
 // memtable.
 func (s *Store) allocateLogs(table int64) error {
 	names, err := filepath.Glob(filepath.Join(s.dir, "*.mem"))
@@ -87,7 +87,7 @@ func (s *Store) allocateLogs(table int64) error {
 }
 
 // allocateNext creates the file of the next log unless it exists. If Badger has begun to write to it, it is
-// the current log, and allocateNext creates the one after it.
+// the current log, and allocateNext creates the next log.
 func (p *logAllocator) allocateNext(path func(int) string) error {
 	if p.made {
 		info, err := os.Stat(path(p.id))

@@ -28,7 +28,7 @@ type logEnd struct {
 	more    int  // number of bytes other than zero after offset
 }
 
-// readLog calls visit, if it is not nil, for the entries of a log up to the first incomplete or damaged one, where
+// readLog calls visit, if it is not nil, for the entries of a log up to the first incomplete or damaged entry, where
 // Badger would truncate the log.
 func readLog(path string, visit func(entry) error) (end logEnd, err error) {
 	f, err := os.Open(path)

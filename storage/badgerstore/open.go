@@ -126,7 +126,7 @@ func (s *Store) start(o Options) (err error) {
 	return nil
 }
 
-// takeOwnership writes the process id into the lock file, whose removal it adds to s.unlock, and makes
+// takeOwnership writes the process id into the lock file, adds the removal of the file to s.unlock, and makes
 // the directory and its files private.
 func (s *Store) takeOwnership() error {
 	if err := writable(s.dir); err != nil {
@@ -218,9 +218,9 @@ func probe(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// load builds the index, reads each record once to find damaged ones, and compares the content of the
+// load builds the index, reads each record once to find damaged records, and compares the content of the
 // database with the witness. The newest revision is the largest revision of an entry or the revision in
-// the mark: the latter is larger if the newest commits were deletions whose tombstones are discarded.
+// the mark: the latter is larger if the newest commits were deletions with discarded tombstones.
 func (s *Store) load(found *survey) error {
 	txn := s.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()

@@ -20,7 +20,7 @@ import (
 func (v *survey) checkKeyRegistry() {
 	_, err := badger.OpenKeyRegistry(badger.KeyRegistryOptions{Dir: v.dir, ReadOnly: true})
 	if err != nil {
-		v.fault("%s cannot be read (%w); it holds no data: remove it, and the store creates a new one", badger.KeyRegistryFileName, err)
+		v.fault("%s cannot be read (%w); it holds no data: remove it, and the store creates a new file", badger.KeyRegistryFileName, err)
 	}
 }
 

@@ -93,7 +93,7 @@ type privacy struct {
 	dir     string
 	logger  *slog.Logger
 	changed time.Time       // modification time of dir at the last check
-	known   map[string]bool // files whose mode was checked
+	known   map[string]bool // files with a checked mode
 	failed  bool            // a failure was logged
 }
 

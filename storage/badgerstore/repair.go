@@ -27,7 +27,7 @@ func onlyPieces(blocks []badBlock) bool {
 	return len(blocks) > 0
 }
 
-// repairTable replaces a table by one with its readable entries, because Badger would treat the first
+// repairTable replaces a table by a table of its readable entries, because Badger would treat the first
 // damaged block as the end of the table. The damaged table is kept with damagedSuffix.
 func repairTable(path string, o badger.Options) error {
 	b := table.NewTableBuilder(table.Options{

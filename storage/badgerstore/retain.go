@@ -19,7 +19,7 @@ const agesKey = "ages"
 type ages struct {
 	sync.Mutex
 	storage.Retention
-	saved storage.Revision // newest revision whose commit time is on the disk; used by the committer only
+	saved storage.Revision // newest revision with a commit time on the disk; used by the committer only
 }
 
 func (a *ages) committed(now time.Time, rev storage.Revision) {
@@ -79,7 +79,7 @@ func (s *Store) loadAges(txn *badger.Txn) {
 	}
 }
 
-// saveAges writes the commit times to the disk if there are new ones. Only the committer calls it.
+// saveAges writes the commit times to the disk if there are new times. Only the committer calls it.
 func (s *Store) saveAges() error {
 	if s.retain < 0 || s.published() == s.ages.saved || s.committer.broken != nil {
 		return nil

@@ -63,7 +63,7 @@ func (s *Store) stamps() (map[string]string, error) {
 	return stamps, nil
 }
 
-// stamp returns the value of a stamp after it has set the value unless there is one. Only the committer calls
+// stamp returns the value of a stamp after it has set the value unless the stamp exists. Only the committer calls
 // it.
 func (s *Store) stamp(name, value string) (string, error) {
 	key := []byte(stampPrefix + name)

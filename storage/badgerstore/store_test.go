@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 	storagetest.Run(t, func(t testing.TB) storage.Backend { return open(t, t.TempDir()) })
 }
 
-func TestRetention(t *testing.T) {
+func TestRetentionContract(t *testing.T) {
 	storagetest.RunRetained(t, func(t testing.TB, dir string, keep time.Duration) storage.Backend {
 		s, err := badgerstore.Open(badgerstore.Options{Dir: dir, Retain: keep})
 		require.NoError(t, err)
@@ -47,4 +47,4 @@ func TestRetention(t *testing.T) {
 	}, true)
 }
 
-func TestDurability(t *testing.T) { storagetest.RunDurable(t, open) }
+func TestDurabilityContract(t *testing.T) { storagetest.RunDurable(t, open) }

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// This file reads tables without Badger, to check them before Badger opens them and to read damaged ones. Badger
-// reads its files in its own goroutines, whose panics cannot be recovered. It treats a damaged block as the
+// This file reads tables without Badger, to check them before Badger opens them and to read damaged tables. Badger
+// reads its files in its own goroutines, and panics there cannot be recovered. It treats a damaged block as the
 // end of its table, and the first damaged entry of a log as the end of the log.
 
 // entry is an entry of a table or of a log. Its slices belong to the reader and are valid only during the call of the
@@ -176,7 +176,7 @@ func tableEntry(key, b []byte) (entry, bool) {
 	return newEntry(key, b[0], b[1], b[2+n:])
 }
 
-// newEntry returns the entry with the given database key, whose last 8 bytes are the version.
+// newEntry returns the entry with the given database key; its last 8 bytes are the version.
 func newEntry(key []byte, bits, encoding byte, value []byte) (entry, bool) {
 	end := len(key) - 8
 	if end < 0 {

@@ -164,7 +164,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// openWitness creates new witness files with the record t. The new witnessFile replaces the old one atomically.
+// openWitness creates new witness files with the record t. The new witnessFile replaces the old files atomically.
 func openWitness(dir string, t witnessRecord) (_ *witness, err error) {
 	w := &witness{dir: dir}
 	defer func() {

@@ -100,7 +100,7 @@ func (b *batch) execute(ctx context.Context) (revision int64, err error) {
 }
 
 // sendUntilResolved sends the batch until its outcome is known. It sends the batch again only if the
-// previous transaction will never be applied, and without the commits whose callers have given up.
+// previous transaction will never be applied, and without the commits that their callers have given up.
 func (b *batch) sendUntilResolved(ctx context.Context) (revision int64, err error) {
 	for pause, most := pauseTime, firstCommit; ; {
 		b.dropCanceled()
@@ -139,7 +139,7 @@ func (b *batch) sendUntilResolved(ctx context.Context) (revision int64, err erro
 	}
 }
 
-// dropCanceled removes the commits whose callers have given up.
+// dropCanceled removes the commits that their callers have given up.
 func (b *batch) dropCanceled() {
 	b.commits = slices.DeleteFunc(b.commits, func(c *commit) bool {
 		canceled := c.ctx.Err() != nil

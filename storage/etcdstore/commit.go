@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// commit is a commit whose caller waits for it.
+// commit is a commit that its caller waits for.
 type commit struct {
 	ctx       context.Context // ends when the caller gives up
 	ws        []storage.Write

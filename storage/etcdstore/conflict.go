@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// refusal is the error of a commit whose comparisons failed in etcd.
+// refusal is the error of a commit after its comparisons failed in etcd.
 type refusal struct {
 	at    int64            // the etcd revision of the answer
 	found []*pb.ResponseOp // the current state of the keys of the writes, in order; without values if there are several keys
@@ -24,7 +24,7 @@ func (r *refusal) Error() string { return "etcd refused a commit whose compariso
 // another commit.
 var errOtherRefused = errors.New("a commit of the batch was refused")
 
-// mismatches reports whether the etcd revision of a key is not the one that w expects.
+// mismatches reports whether the etcd revision of a key differs from the revision that w expects.
 func mismatches(w storage.Write, found []*mvccpb.KeyValue) bool {
 	var current storage.Record
 	if len(found) > 0 {

@@ -24,7 +24,7 @@
 //     commit and writes it again when a transaction got no answer. Every transaction of the store
 //     compares the fence, so after the fence changed, an earlier transaction either has been applied
 //     or never will be. Every store removes fences that stayed unchanged for an hour, its own and
-//     those of other stores; a store whose fence was removed creates it again.
+//     those of other stores; a store creates its fence again if it was removed.
 //
 // A revision of the store is the etcd revision of the transaction times 32, plus the position of the
 // commit in it, from 0. The store uses no leases.
@@ -66,7 +66,7 @@
 //
 // # When etcd does not answer
 //
-// Reads are retried, on another member if there is one, until their context ends or 20 seconds have
+// Reads are retried, on another member if possible, until their context ends or 20 seconds have
 // passed. Commits are retried too, and each is applied at most once: after an attempt without an
 // answer, the store changes its fence and searches the history of the head for the name of the
 // transaction. A commit may or may not have happened only in three cases: its context ended, the

@@ -15,7 +15,7 @@ import (
 )
 
 // storageError converts an error of etcd to the errors of storage.Backend. caller is the context of the
-// caller, whose error takes precedence.
+// caller; the error of the caller takes precedence.
 func (s *Store) storageError(caller context.Context, err error) error {
 	switch {
 	case err == nil:

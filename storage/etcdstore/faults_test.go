@@ -27,9 +27,9 @@ func openTwo(t testing.TB, o etcdstore.Options) (stores []storage.Backend) {
 	return stores
 }
 
-// TestOneMemberFails: under load, each member in turn is killed, isolated from the other members, cut
+// TestCommitsSucceedWhileMemberFails: under load, each member in turn is killed, isolated from the other members, cut
 // off from the stores, and paused. Two members work at any time, so all commits succeed.
-func TestOneMemberFails(t *testing.T) {
+func TestCommitsSucceedWhileMemberFails(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t)
 	stores := openTwo(t, etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/faults", Retain: -1})
@@ -109,9 +109,9 @@ func TestMemberClocksDiffer(t *testing.T) {
 	require.Empty(t, failed)
 }
 
-// TestAllMembersDown: while no member runs, watches wait, and reads and commits end with an error when
+// TestCallsEndWithContextWithoutMembers: while no member runs, watches wait, and reads and commits end with an error when
 // their context ends. Everything continues when the member is back.
-func TestAllMembersDown(t *testing.T) {
+func TestCallsEndWithContextWithoutMembers(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
 	s := open(t, m, "/gone")
@@ -161,10 +161,10 @@ func TestReadsWithIsolatedMember(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoMembersIsolated: a store with two endpoints works through the member that has a leader,
+// TestStoreUsesMemberWithLeader: a store with two endpoints works through the member that has a leader,
 // whichever it tries first. This also holds for watches, which need several calls, and for
 // authentication.
-func TestOneOfTwoMembersIsolated(t *testing.T) {
+func TestStoreUsesMemberWithLeader(t *testing.T) {
 	t.Parallel()
 	for name, opened := range map[string]func(c *etcdtest.Cluster) etcdstore.Options{
 		"no user": func(*etcdtest.Cluster) etcdstore.Options { return etcdstore.Options{Prefix: "/ours", Retain: -1} },

@@ -217,7 +217,7 @@ func (s *Store) readBatchNames(ctx context.Context, h history) (made map[string]
 	return made, revisionError(err)
 }
 
-// sweep removes the fences that are unchanged since the previous call, whose result is before, and
+// sweep removes the fences that are unchanged since the previous call, which returned before, and
 // returns the revisions of the remaining fences by key. Fences of stores that are gone are removed this
 // way. The fence of an open store is removed too if no commit of it went unanswered; the next commit
 // creates it again.

@@ -53,9 +53,9 @@ func mustResolve(t *testing.T, b *batch) (made int64) {
 	return made
 }
 
-// TestResolve: the outcome of an unanswered commit is either that it was applied, or that it never will
+// TestResolveDeterminesOutcome: the outcome of an unanswered commit is either that it was applied, or that it never will
 // be.
-func TestResolve(t *testing.T) {
+func TestResolveDeterminesOutcome(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, etcdtest.Start(t))
 

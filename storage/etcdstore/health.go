@@ -61,7 +61,7 @@ func (s *Store) readHealth(ctx context.Context, _ struct{}) (fault, _ error) {
 }
 
 // corruptAlarm returns an error if a member has raised the CORRUPT alarm. It ignores NOSPACE, and a
-// user who may not list alarms.
+// user without permission to list alarms.
 func (s *Store) corruptAlarm(ctx context.Context) error {
 	var resp *clientv3.AlarmResponse
 	err := s.retry(ctx, func(ctx context.Context) (err error) {

@@ -19,7 +19,7 @@ import (
 // route selects the member that a call is sent to. A member that did not answer the call is not tried
 // again as long as there are others.
 //
-// A route belongs to one call of the store, whose attempts are sequential, so it needs no lock.
+// A route belongs to a call of the store. The attempts of a call are sequential, so it needs no lock.
 type route struct {
 	first  string   // the address of the preferred member; "" for no preference
 	last   string   // the address of the member of the latest attempt
@@ -136,7 +136,7 @@ type leader struct {
 	searching bool
 }
 
-// preferLeader returns a context whose calls go to the leader first. restore resets the preference of
+// preferLeader returns a context in which calls go to the leader first. restore resets the preference of
 // the route.
 func (s *Store) preferLeader(ctx context.Context) (_ context.Context, restore func()) {
 	ctx, r := routed(ctx)

@@ -115,7 +115,7 @@ type page struct {
 	etcd     int64            // an etcd revision with the same content, at least that of shown; later commits of the same transaction are removed by rewind
 }
 
-// read reads key, or the range that opts describe, as of revision at of the store, or the newest one if
+// read reads key, or the range that opts describe, as of revision at of the store, or the newest revision if
 // at is 0. If at is the newest revision, read does not name it in the request, because another program
 // may have compacted it.
 func (s *Store) read(ctx context.Context, at storage.Revision, key string, opts ...clientv3.OpOption) (p page, err error) {
@@ -263,7 +263,7 @@ func (sc *scan) next(at storage.Revision) (page, error) {
 }
 
 // following reads the next page at the revision of the first page. If that revision is compacted, its
-// state may still be the newest one, so following tries to read it as such.
+// state may still be the newest state, so following tries to read it as such.
 func (sc *scan) following(first page) (page, error) {
 	p, err := sc.read(func(ctx context.Context) (p page, err error) {
 		err = sc.store.retry(ctx, func(ctx context.Context) error {
@@ -292,7 +292,7 @@ func (sc *scan) read(get func(ctx context.Context) (page, error)) (page, error) 
 	}
 	defer leave()
 	p, err := get(inner)
-	for tooLarge(err) && sc.limit > 1 { // these records are larger than the previous ones
+	for tooLarge(err) && sc.limit > 1 { // these records are larger than the previous records
 		sc.limit = max(1, sc.limit/pageGrowth)
 		p, err = get(inner)
 	}

@@ -132,10 +132,10 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 	require.ErrorContains(t, err, "for good")
 }
 
-// TestLateFenceWrite: the first write of the fence gets no answer, and reaches etcd only after the
+// TestLateFenceWriteKeepsOutcome: the first write of the fence gets no answer, and reaches etcd only after the
 // first commit was applied, which gets no answer either. The store still finds out that the commit was
 // applied.
-func TestLateFenceWrite(t *testing.T) {
+func TestLateFenceWriteKeepsOutcome(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, etcdtest.Start(t))
 	etcd, calls := s.client.KV, 0

@@ -137,7 +137,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// checkPrefix rejects a prefix whose keys could belong to another store, too.
+// checkPrefix rejects a prefix of keys that could belong to another store, too.
 func checkPrefix(prefix string) error {
 	for part := range strings.SplitSeq(prefix, "/") {
 		switch part {

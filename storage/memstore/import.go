@@ -73,7 +73,7 @@ type imported struct {
 	newest storage.Revision          // largest revision
 }
 
-// add adds a record to an import whose history begins at oldest.
+// add adds a record to an import with a history that begins at oldest.
 func (n *imported) add(rec storage.Record, oldest storage.Revision) {
 	n.newest = max(n.newest, rec.Revision)
 	switch {

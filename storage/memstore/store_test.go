@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestRetention(t *testing.T) {
+func TestRetentionContract(t *testing.T) {
 	storagetest.RunRetained(t, func(_ testing.TB, _ string, keep time.Duration) storage.Backend {
 		return memstore.New(memstore.Options{Retain: keep})
 	}, false)

@@ -19,7 +19,7 @@ import (
 // progress to wait until the given number of further commits are acknowledged.
 //
 // At the end, RunFaults requires that all acknowledged commits exist, and that all watches, those from the beginning and
-// a new one, have yielded the same commits. It also requires that Revision never returned a revision older than an
+// a new watch, have yielded the same commits. It also requires that Revision never returned a revision older than an
 // acknowledged commit.
 //
 // It returns the errors of the commits that failed, which may or may not have happened. A store that determines the

@@ -23,7 +23,7 @@ const (
 // rule is one case of the kit.
 type rule struct {
 	name        string
-	of          sentence // the violated sentence, unless the guard finds a more specific one
+	of          sentence // the violated sentence, unless the guard finds a more specific sentence
 	description string   // description of the rule, shown if the case fails
 	test        func(s *store)
 }

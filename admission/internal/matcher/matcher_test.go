@@ -208,7 +208,7 @@ func TestViewsFollowTheObject(t *testing.T) {
 	assert.Same(t, r.Object, changed.Object)
 }
 
-func TestConditions(t *testing.T) {
+func TestAllConditionsMustBeTrue(t *testing.T) {
 	env := func() (*cel.RequestEnv, error) {
 		return cel.NewRequestEnv(names.Kubernetes, cel.Sees{Asks: true})
 	}
@@ -268,8 +268,8 @@ func TestConditionsAllowOnlyWhatTheAuthorizerAllows(t *testing.T) {
 	}
 }
 
-// TestExemptions checks the requests that no policy and no webhook can refuse.
-func TestExemptions(t *testing.T) {
+// TestExemptRequestsAreNeverMatched checks the requests that no policy and no webhook can refuse.
+func TestExemptRequestsAreNeverMatched(t *testing.T) {
 	for _, c := range []struct {
 		group, resource    string
 		policies, webhooks bool

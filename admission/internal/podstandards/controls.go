@@ -56,7 +56,7 @@ func unlessWindows(check func(*Pod) *Violation) func(*Pod) *Violation {
 	}
 }
 
-// unlessUserNamespace skips the check for pods with a user namespace of their own, whose root is an
+// unlessUserNamespace skips the check for pods with a user namespace of their own: its root is an
 // unprivileged user of the node.
 func unlessUserNamespace(check func(*Pod) *Violation) func(*Pod) *Violation {
 	return func(p *Pod) *Violation {

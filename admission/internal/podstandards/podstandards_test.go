@@ -14,9 +14,9 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// TestControls compares the violations of each pod in each release with those recorded from
+// TestViolationsMatchKubeAPIServer compares the violations of each pod in each release with those recorded from
 // kube-apiserver.
-func TestControls(t *testing.T) {
+func TestViolationsMatchKubeAPIServer(t *testing.T) {
 	var cases []struct {
 		Name        string            `json:"name"`
 		Annotations map[string]string `json:"annotations"`
@@ -62,8 +62,8 @@ func TestEphemeralContainers(t *testing.T) {
 	assert.Equal(t, "privileged", found.Reasons())
 }
 
-// TestNames checks that annotations are read by their wire names.
-func TestNames(t *testing.T) {
+// TestAnnotationsAreReadByWireName checks that annotations are read by their wire names.
+func TestAnnotationsAreReadByWireName(t *testing.T) {
 	for _, p := range []names.Profile{names.Kubernetes, names.Orch} {
 		pod := &podstandards.Pod{Names: p, Spec: meta.NewObject(nil), Annotations: map[string]string{"container.apparmor.security.beta.kubernetes.io/c": "unconfined"}}
 		found := podstandards.Standard{Level: podstandards.Baseline, Version: podstandards.Latest}.Check(pod)
@@ -71,8 +71,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestForeignTrees checks trees that are not pod specs.
-func TestForeignTrees(t *testing.T) {
+// TestCheckToleratesForeignTrees checks trees that are not pod specs.
+func TestCheckToleratesForeignTrees(t *testing.T) {
 	for _, tree := range []string{
 		`{}`, `{"containers":1}`, `{"containers":[1,{"securityContext":[]}],"volumes":[null,{"name":{}}],"securityContext":"x","os":[]}`,
 		`{"containers":[{"name":1,"ports":{"hostPort":1},"securityContext":{"capabilities":{"add":{}},"runAsUser":"0","seccompProfile":7}}]}`,

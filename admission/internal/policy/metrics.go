@@ -17,8 +17,8 @@ type counts struct {
 	checks     *prometheus.CounterVec
 	took       *prometheus.HistogramVec
 	conditions *matcher.Figures
-	policies   metrics.Named
-	bindings   metrics.Named // by policy/binding
+	policies   metrics.NameFilter
+	bindings   metrics.NameFilter // by policy/binding
 }
 
 // The values of the label error_type.

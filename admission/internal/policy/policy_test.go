@@ -92,8 +92,9 @@ func (p *plugin) refusal(t *testing.T) (string, []string) {
 	return st.Message, *warnings
 }
 
-// TestActions checks what each action of a binding does after a validation that is false, and after one that fails.
-func TestActions(t *testing.T) {
+// TestBindingActionsDecideViolations checks what each action of a binding does after a validation that is
+// false, and after one that fails.
+func TestBindingActionsDecideViolations(t *testing.T) {
 	const isFalse, fails = `validations: [{expression: "false", message: no}]`, `validations: [{expression: object.spec.nothing == 1}]`
 	for _, c := range []struct {
 		spec, actions string
@@ -142,8 +143,8 @@ func TestExpressionsWithoutBudgetRefuse(t *testing.T) {
 	assert.Contains(t, denied, "cost limit")
 }
 
-// TestParameters checks which parameter objects a binding finds, and what happens if there are none.
-func TestParameters(t *testing.T) {
+// TestBindingFindsParameters checks which parameter objects a binding finds, and what happens if there are none.
+func TestBindingFindsParameters(t *testing.T) {
 	const kind = `paramKind: {apiVersion: example.com/v1, kind: Limit}, validations: [{expression: "params.ok == true", messageExpression: string(params.metadata.name)}]`
 	for _, c := range []struct {
 		ref  string

@@ -20,7 +20,7 @@ type account struct {
 	// Guarded by Ledger.mu.
 	users    int // writes and counts in progress
 	waiting  []*task
-	underWay map[*charge]bool // reserved charges whose writes have not ended
+	underWay map[*charge]bool // reserved charges of writes that have not ended
 	state    namespaceState
 }
 

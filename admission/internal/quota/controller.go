@@ -55,7 +55,7 @@ func (l *Ledger) controller() client.Controller {
 	}
 }
 
-// firstStatusDelay returns the time until the first count of new quotas, whose creator may write the first status
+// firstStatusDelay returns the time until the first count of new quotas, because the creator may write the first status
 // itself. Meanwhile writes enforce the quotas and count if necessary.
 func firstStatusDelay(quotas []*snapshot, now time.Time) (wait time.Duration) {
 	const delay = 2 * time.Second

@@ -80,7 +80,7 @@ func (r *round) prepare(ctx context.Context) error {
 	return nil
 }
 
-// page returns the page of a quota, whose usage includes the charges under way. It excludes the charges of the tasks,
+// page returns the page of a quota. Its usage includes the charges under way. It excludes the charges of the tasks,
 // which the round releases or reserves again. The objects are counted if a task is a count or the status is incomplete.
 func (r *round) page(ctx context.Context, q *snapshot) (*page, error) {
 	p := &page{snapshot: q, used: maps.Clone(q.used), held: map[*charge]Amounts{}, made: q.revision}

@@ -26,7 +26,7 @@ type snapshot struct {
 	complete  bool      // the status has the values of spec.hard, and used for each
 	born      time.Time // creationTimestamp, if there is no status yet
 	selectors []Selector
-	names     map[meta.GroupResource][]string // sorted names in hard, by the resource whose objects they count
+	names     map[meta.GroupResource][]string // sorted names in hard, by the resource of the objects that they count
 
 	// The recent history of status.used that this server has seen.
 	increases []increase       // oldest first

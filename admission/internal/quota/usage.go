@@ -25,7 +25,7 @@ var (
 	quotas   = meta.GroupResource{Resource: "resourcequotas"}
 )
 
-// counted are the core resources whose number has the plural as a name, in addition to count/plural.
+// counted are the core resources that are counted by their plural, in addition to count/plural.
 var counted = []string{
 	"pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims",
 }
@@ -46,7 +46,7 @@ func newNaming(p names.Profile, set *features.Set) naming {
 	}
 }
 
-// resourceOf returns the resource whose objects a name counts, or the zero GroupResource if the name is unknown.
+// resourceOf returns the resource of the objects that a name counts, or the zero GroupResource if the name is unknown.
 func (n *naming) resourceOf(name string) meta.GroupResource {
 	if of, ok := strings.CutPrefix(name, "count/"); ok {
 		plural, group, _ := strings.Cut(of, ".")

@@ -26,8 +26,8 @@ func container(context string) string {
 
 func pod(context string) string { return `{securityContext: ` + context + `}` }
 
-// TestCheck checks allowed and forbidden values for each field of a policy.
-func TestCheck(t *testing.T) {
+// TestCheckRefusesForbiddenValues checks allowed and forbidden values for each field of a policy.
+func TestCheckRefusesForbiddenValues(t *testing.T) {
 	const c = "spec.containers[0].securityContext."
 	const ca = "kube-root-ca.crt"
 	token := func(source string) string { return `{volumes: [{name: v, projected: {sources: [` + source + `]}}]}` }
@@ -105,8 +105,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestFill checks that fields of a pod stay, and that an empty policy changes nothing.
-func TestFill(t *testing.T) {
+// TestFillKeepsFieldsOfPod checks that fields of a pod stay, and that an empty policy changes nothing.
+func TestFillKeepsFieldsOfPod(t *testing.T) {
 	for _, tc := range []struct{ policy, pod, want string }{
 		{`{seLinux: {rule: RunAsAny}, runAsUser: {rule: RunAsAny, ranges: [{min: 5}]}, fsGroup: {rule: MayRunAs, ranges: [{min: 5}]}}`, `{containers: [{name: c}]}`, `{containers: [{name: c}]}`},
 		{`{runAsUser: {rule: MustRunAs, ranges: [{min: 5}]}}`, `{securityContext: {runAsUser: 0}, containers: [{name: c}]}`, `{securityContext: {runAsUser: 0}, containers: [{name: c}]}`},
@@ -127,8 +127,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestForeignTrees checks trees that are neither pod specs nor policies.
-func TestForeignTrees(t *testing.T) {
+// TestFillAndCheckTolerateForeignTrees checks trees that are neither pod specs nor policies.
+func TestFillAndCheckTolerateForeignTrees(t *testing.T) {
 	trees := []string{`{}`, `{containers: 1, volumes: x, securityContext: []}`, `{containers: [1, {securityContext: x}], volumes: [{hostPath: 7, projected: {sources: [1, {}]}}], runAsUser: 7, seLinux: {rule: MustRunAs}}`}
 	for _, p := range trees {
 		for _, spec := range trees {

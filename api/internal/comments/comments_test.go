@@ -117,7 +117,7 @@ func tagged(st *ast.StructType) bool {
 
 func TestLibraryIsRead(t *testing.T) {
 	m := Library(module + "/api/meta")["ObjectMeta"]
-	assert.Contains(t, m.Fields["UID"], "UID tells this object")
+	assert.Contains(t, m.Fields["UID"], "UID distinguishes the object")
 }
 
 func TestParse(t *testing.T) {

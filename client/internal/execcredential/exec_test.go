@@ -168,7 +168,7 @@ func TestExpiredTokenIsRenewed(t *testing.T) {
 	assert.Equal(t, 2, p.runs())
 }
 
-func TestCertificate(t *testing.T) {
+func TestCertificateOfPluginIsUsed(t *testing.T) {
 	p := newPlugin(t)
 	ca := testcerts.New(t, "clients", nil)
 	give := func(name string) {
@@ -211,7 +211,7 @@ func TestConcurrentRequestsShareRun(t *testing.T) {
 	assert.Equal(t, 1, p.runs(), "concurrent requests share a run")
 }
 
-func TestInteractive(t *testing.T) {
+func TestInteractiveModeDecidesStdin(t *testing.T) {
 	for _, c := range []struct {
 		mode     string
 		terminal bool

@@ -71,8 +71,8 @@ func users(t *testing.T) string {
 	return files{t, t.TempDir()}.put("users.csv", "admin-token,admin,1,system:masters\nalice-token,alice,2,devs\ncarol-token,carol,4\n")
 }
 
-// TestReviews: review kinds are answered and not stored.
-func TestReviews(t *testing.T) {
+// TestReviewsAreAnsweredAndNotStored: review kinds are answered and not stored.
+func TestReviewsAreAnsweredAndNotStored(t *testing.T) {
 	address := startServer(t, "--token-auth-file", users(t))
 	const (
 		authn = "/apis/authentication.k8s.io/v1/"

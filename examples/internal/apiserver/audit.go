@@ -31,10 +31,10 @@ func (f *auditFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.webhookFile, "audit-webhook-config-file", "", "client configuration (kubeconfig) for the webhook that receives audit records")
 }
 
-// auditPatience limits how long a stopping server waits for its audit log and webhook.
+// auditTimeout limits how long a stopping server waits for its audit log and webhook.
 const auditTimeout = 10 * time.Second
 
-// record configures auditing in b. The caller must call close after the server has stopped; it writes
+// configureAudit configures auditing in b. The caller must call close after the server has stopped; it writes
 // the queued records, for up to the given time.
 func (f *flags) configureAudit(b *server.Builder, within time.Duration) (close func(), err error) {
 	a := &f.audit

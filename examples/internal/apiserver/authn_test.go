@@ -118,9 +118,9 @@ func testIssuer(t *testing.T) (*httptest.Server, func(claims map[string]any) str
 	}
 }
 
-// TestAllAuthenticationMethods: one server with all methods of authentication accepts the credentials
+// TestCredentialsOfEveryMethodAreAccepted: one server with all methods of authentication accepts the credentials
 // of each.
-func TestAllAuthenticationMethods(t *testing.T) {
+func TestCredentialsOfEveryMethodAreAccepted(t *testing.T) {
 	f := files{t, t.TempDir()}
 	issuer, sign := testIssuer(t)
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

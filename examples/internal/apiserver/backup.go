@@ -25,7 +25,7 @@ import (
 // backupPath is the path at which a running server serves backups.
 const backupPath = "/backup"
 
-// backups returns a handler that serves backups of a store to the group system:masters only. A backup
+// backupHandler returns a handler that serves backups of a store to the group system:masters only. A backup
 // contains all secrets, so permission to read all paths is not sufficient.
 func backupHandler(store storage.Backend) http.Handler {
 	all := backup.Handler(store)

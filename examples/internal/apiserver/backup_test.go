@@ -74,7 +74,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 	require.Contains(t, mustRun(t, "verify", monday, tuesday), "complete: ")
 	require.Contains(t, mustRun(t, "verify", tuesday), "based on")
-	mustFail(t, "file 2: the backup is not based on the previous one", "verify", tuesday, monday)
+	mustFail(t, "file 2: the backup is not based on the previous backup", "verify", tuesday, monday)
 	mustFail(t, "which is also needed", "restore", "--data-dir", restored, tuesday)
 	mustFail(t, "--data-dir is empty", "restore", monday)
 	require.NoDirExists(t, restored)

@@ -21,7 +21,7 @@ func (c Command) commands() map[string]func(context.Context, []string, io.Writer
 	}
 }
 
-// command returns the flag set of a command. Its help begins with the description does.
+// flagSet returns the flag set of a command. Its help begins with description.
 func (c Command) flagSet(name, args, description string) *flag.FlagSet {
 	set := flag.NewFlagSet(cmp.Or(c.Name, "apiserver")+" "+name, flag.ContinueOnError)
 	set.Usage = func() {
@@ -44,12 +44,12 @@ func parseCommand(set *flag.FlagSet, args []string, places ...*location) ([]stri
 	return set.Args(), errors.Join(faults...)
 }
 
-// logFrom returns a logger that writes records of at least the given level to standard error.
+// newLogger returns a logger that writes records of at least the given level to standard error.
 func newLogger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
-// inUse adds advice to the error about a directory that a running server uses.
+// adviseInUse adds advice to the error about a directory that a running server uses.
 func adviseInUse(err error, instead string) error {
 	if errors.Is(err, badgerstore.ErrInUse) {
 		return fmt.Errorf("%w: %s", err, instead)

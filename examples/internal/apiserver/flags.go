@@ -33,7 +33,7 @@ type flags struct {
 	livezGrace    time.Duration
 	shutdownDelay time.Duration
 	limits        limitFlags
-	showHidden    string // the previous minor release, whose hidden metrics are shown; empty for none
+	showHidden    string // the previous minor release; its hidden metrics are shown; empty for none
 	authn         authnFlags
 	authz         authzFlags
 	admission     admissionFlags

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// lockFile does nothing for a new, empty file. It fails for any other file, because it cannot find out
+// holdFile does nothing for a new, empty file. It fails for any other file, because it cannot find out
 // whether a process writes it.
 func holdFile(f *os.File) error {
 	if info, err := f.Stat(); err != nil || info.Size() > 0 {

@@ -165,7 +165,7 @@ func (f *flags) advise(err error) error {
 		err, where, other.Store, other.Server, take)
 }
 
-// access configures authentication and authorization in b. The caller must call close, also after an
+// configureAccess configures authentication and authorization in b. The caller must call close, also after an
 // error.
 func (f *flags) configureAccess(b *server.Builder, id *identity, at netip.AddrPort) (close func(), err error) {
 	var c access.Config

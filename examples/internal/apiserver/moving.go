@@ -140,7 +140,7 @@ func (m *moving) run(ctx context.Context, log *slog.Logger, out io.Writer) {
 // resumeTime limits how long the new store may take to answer.
 const resumeTime = 30 * time.Second
 
-// resume accepts writes again, after it is certain that the new store is incomplete.
+// acceptWrites accepts writes again, after it is certain that the new store is incomplete.
 func (m *moving) acceptWrites(ctx context.Context, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, resumeTime)
 	defer cancel()

@@ -27,7 +27,7 @@ type progress struct {
 	unterminated bool // whether the current line lacks its newline
 }
 
-// onStderr returns a progress that writes to standard error.
+// newProgress returns a progress that writes to standard error.
 func newProgress() *progress {
 	info, err := os.Stderr.Stat()
 	return &progress{out: os.Stderr, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
@@ -62,7 +62,7 @@ func (p *progress) end() {
 	p.unterminated = false
 }
 
-// figures formats progress: amount, total, rate and remaining time.
+// formatProgress formats progress: amount, total, rate and remaining time.
 func formatProgress(p backup.Progress) string {
 	text := fmt.Sprintf("%s: %d versions", p.Phase, p.Versions)
 	if p.Phase == backup.Raising {

@@ -39,7 +39,7 @@ func (f *flags) publish(id *identity, at netip.AddrPort) (access.Publish, error)
 	return p, nil
 }
 
-// reachable returns the address at which others reach a server that listens at an address. If the
+// reachableAddress returns the address at which clients reach a server that listens at an address. If the
 // server listens at every address of the machine, that is the first non-loopback address, if there is
 // one.
 func reachableAddress(at net.Addr, machine func() ([]net.Addr, error)) (netip.AddrPort, error) {

@@ -79,7 +79,7 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 	return nil
 }
 
-// goOn describes the effect on clients of a store that was filled.
+// describeEffect describes the effect of a restore or copy on clients.
 func describeEffect(r *backup.Report, startOver bool) string {
 	if r.RevisionsKept && !startOver {
 		return fmt.Sprintf("Revisions are unchanged, up to %d, and watches continue", r.DestinationRevision)

@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/registry/builtin/storagemigration"
 )
 
-// settings returns a function that parses a list KEY=VALUE,... into a map. If a key is repeated, the
+// parseSettings returns a function that parses a list KEY=VALUE,... into a map. If a key is repeated, the
 // last value applies.
 func parseSettings(into map[string]string) func(string) error {
 	return func(list string) error {

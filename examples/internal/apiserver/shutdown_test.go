@@ -54,9 +54,9 @@ func (p *process) slowCreate() (finish func(), result <-chan answered) {
 	}, done
 }
 
-// TestTermination sends SIGTERM to a server with a watch and a half-sent request: /readyz fails first;
-// after the delay the watch ends; the request gets its answer.
-func TestTermination(t *testing.T) {
+// TestTerminationEndsRequestsInOrder sends SIGTERM to a server with a watch and a half-sent request: /readyz
+// fails first; after the delay the watch ends; the request gets its answer.
+func TestTerminationEndsRequestsInOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := startProcess(t, dir, "--shutdown-delay-duration", "10s")

@@ -79,7 +79,7 @@ func (a *Authorization) Resource(action Action, ask Ask) ref.Val {
 	return a.kinds.resource.to(question{ask, action})
 }
 
-// checkCost is the cost of one check. The limit of an expression allows two checks.
+// checkCost is the cost of a check. The limit of an expression allows two checks.
 const checkCost = 350_000
 
 // authorization returns the functions for authorization checks.

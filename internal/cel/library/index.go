@@ -58,7 +58,7 @@ func (x Index) Hash(v ref.Val) uint64 {
 		}
 		return sum
 	}
-	return 0 // other values are compared one by one
+	return 0 // other values are compared separately
 }
 
 func (x Index) list(l traits.Lister) (sum uint64) {

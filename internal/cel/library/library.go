@@ -43,7 +43,7 @@ type function struct {
 	args   []*cel.Type
 	result *cel.Type
 	call   func(args ...ref.Val) ref.Val
-	cost   cost.QuantityExpr // of one call
+	cost   cost.QuantityExpr // of a call
 	size   cost.QuantityExpr // size of the result; nil if no cost depends on it
 }
 

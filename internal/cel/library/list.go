@@ -8,7 +8,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// lists returns the functions of lists whose elements can be compared or added.
+// lists returns the functions of lists with elements that can be compared or added.
 func lists() []function {
 	var rows []function
 	every := cost.Mul(cost.Target(), cost.Sum(cost.Const(1), readCost(cost.ElemOf(cost.Target()))))

@@ -49,7 +49,7 @@ func TestKindsMatchClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, v := range compiled.Versions {
-			if v.Dummy != "" {
+			if v.DiscoveryKind != "" {
 				continue // there are no objects of it
 			}
 			kind := gvk.GroupVersionKind(v.GVK())

@@ -115,7 +115,7 @@ func mutatingBindings() *registry.Kind {
 	})
 }
 
-// checkOperations checks that no rule is for DELETE, whose objects cannot be mutated.
+// checkOperations checks that no rule is for DELETE, because a deleted object cannot be mutated.
 func (m *MatchResources) checkOperations(f *check.Violations, at *check.Path) {
 	if m == nil {
 		return

@@ -67,7 +67,7 @@ type defaultRules struct {
 	faults []meta.StatusCause
 }
 
-// find checks the defaults in a schema. It does not descend into maps, whose values have no defaults.
+// find checks the defaults in a schema. It does not descend into maps, because their values have no defaults.
 func (c *defaultRules) find(ctx context.Context, s *schema.Schema, at *check.Path) {
 	if s == nil || !s.HasRules() || ctx.Err() != nil {
 		return

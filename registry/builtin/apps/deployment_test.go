@@ -48,7 +48,7 @@ func TestDeploymentDefaults(t *testing.T) {
 	require.Equal(t, map[string]any{}, obj.Map("status"))
 }
 
-func TestDeploymentFaults(t *testing.T) {
+func TestDeploymentViolations(t *testing.T) {
 	k := deployment(t)
 	const selector = `"selector":{"matchLabels":{"app":"x"}},`
 	for spec, want := range map[string][]string{

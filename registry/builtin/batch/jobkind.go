@@ -33,7 +33,7 @@ func jobs() *registry.Kind {
 	})
 }
 
-// warnOfJobName warns about a new object whose name, which is part of pod names, is not a valid host
+// warnOfJobName warns about a new object with a name, which is part of pod names, that is not a valid host
 // name.
 func warnOfJobName(w *registry.Change[meta.Object]) []string {
 	if w.Old != nil {

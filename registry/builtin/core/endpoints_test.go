@@ -24,7 +24,7 @@ func TestEndpoints(t *testing.T) {
 	require.Equal(t, []string{"Required:subsets[0]"}, faults)
 }
 
-func TestEndpointsFaults(t *testing.T) {
+func TestEndpointsViolations(t *testing.T) {
 	k := kind(t, "Endpoints")
 	ip := []string{"Invalid:addresses[0].ip"}
 	for subset, want := range map[string][]string{

@@ -73,7 +73,7 @@ func TestPullPolicy(t *testing.T) {
 	}
 }
 
-func TestPodFaults(t *testing.T) {
+func TestPodViolations(t *testing.T) {
 	kind(t, "Pod").Creates(t, map[string][]string{
 		`{"spec":{"containers":[]}}`:                                                                             {"Required:spec.containers"},
 		`{"spec":{"containers":[{"name":"Bad_Name","image":"a"}]}}`:                                              {"Invalid:spec.containers[0].name"},

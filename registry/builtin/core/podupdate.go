@@ -236,7 +236,7 @@ func nodeAffinityChange(f *check.Violations, at *check.Path, now, before *NodeAf
 
 func empty(t NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }
 
-// hasPrefix reports whether list hasPrefix with start.
+// hasPrefix reports whether list begins with start.
 func hasPrefix(list, start []NodeSelectorRequirement) bool {
 	return len(list) >= len(start) && check.SemanticEqual(list[:len(start)], start)
 }

@@ -38,7 +38,7 @@ func TestServiceDefaults(t *testing.T) {
 	require.Equal(t, []string{"Forbidden:spec.clusterIPs"}, faults)
 }
 
-func TestServiceFaults(t *testing.T) {
+func TestServiceViolations(t *testing.T) {
 	headless := func(more string) string {
 		return `{"spec":{"clusterIP":"None","selector":{"app":"x"},` + more + `}}`
 	}

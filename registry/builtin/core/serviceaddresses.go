@@ -42,7 +42,7 @@ func family(ip string) string {
 // request, else from the requested addresses, else from the network, which gives its first family; the policy
 // decides about a second family. A headless service without a selector may have any families, because
 // its endpoints are maintained elsewhere. Fields that an update omits keep their values.
-func (l *allotment) assignFamilies() {
+func (l *serviceAllocation) assignFamilies() {
 	s := addressSpec(l.Object)
 	if l.Old != nil && hasClusterIP(l.Old) {
 		before := addressSpec(l.Old)
@@ -81,7 +81,7 @@ func (l *allotment) assignFamilies() {
 
 // releaseSecondFamily removes the second family and address of a service that becomes single-stack,
 // unless the caller changed them.
-func (l *allotment) releaseSecondFamily(s, before *ServiceSpec) {
+func (l *serviceAllocation) releaseSecondFamily(s, before *ServiceSpec) {
 	at := check.At("spec", "ipFamilyPolicy")
 	if s.IPFamilyPolicy != nil && *s.IPFamilyPolicy != singleStack {
 		const only = "must be 'SingleStack' to release the secondary "
@@ -104,7 +104,7 @@ func (l *allotment) releaseSecondFamily(s, before *ServiceSpec) {
 
 // checkFamilies checks the request against the policy and the network, and appends the families of the
 // requested addresses.
-func (l *allotment) checkFamilies(s *ServiceSpec, anyFamily bool) {
+func (l *serviceAllocation) checkFamilies(s *ServiceSpec, anyFamily bool) {
 	at, policy := check.At("spec"), *s.IPFamilyPolicy
 	if policy == singleStack {
 		const several = "must be 'RequireDualStack' or 'PreferDualStack' when multiple %s are specified"
@@ -141,7 +141,7 @@ func (l *allotment) checkFamilies(s *ServiceSpec, anyFamily bool) {
 	}
 }
 
-func (l *allotment) setFamilies(s *ServiceSpec) {
+func (l *serviceAllocation) setFamilies(s *ServiceSpec) {
 	list := make([]any, len(s.IPFamilies))
 	for i, f := range s.IPFamilies {
 		list[i] = f
@@ -150,7 +150,7 @@ func (l *allotment) setFamilies(s *ServiceSpec) {
 	l.Object.Set(*s.IPFamilyPolicy, "spec", "ipFamilyPolicy")
 }
 
-func (l *allotment) setAddresses(ips []string) {
+func (l *serviceAllocation) setAddresses(ips []string) {
 	list := make([]any, len(ips))
 	for i, ip := range ips {
 		list[i] = ip
@@ -161,7 +161,7 @@ func (l *allotment) setAddresses(ips []string) {
 
 // assignAddresses allocates the missing addresses of a service, an address of each family, and checks
 // requested ones. Existing addresses are kept.
-func (l *allotment) assignAddresses() error {
+func (l *serviceAllocation) assignAddresses() error {
 	var had []string
 	if l.Old != nil && hasClusterIP(l.Old) {
 		had = l.Old.Strings("spec", "clusterIPs")
@@ -195,7 +195,7 @@ func (l *allotment) assignAddresses() error {
 }
 
 // checkRequestedAddress checks that a requested address is in the networks and free.
-func (l *allotment) checkRequestedAddress(at *check.Path, networks []netip.Prefix, ips []string, i int) {
+func (l *serviceAllocation) checkRequestedAddress(at *check.Path, networks []netip.Prefix, ips []string, i int) {
 	addr, err := netip.ParseAddr(ips[i])
 	inside := func(n netip.Prefix) bool { return contains(n, addr) }
 	switch {
@@ -208,7 +208,7 @@ func (l *allotment) checkRequestedAddress(at *check.Path, networks []netip.Prefi
 
 // networks returns the networks for new addresses: the configured networks and the networks of
 // ServiceCIDR objects. A network is left out if all of its objects are being deleted or not ready.
-func (l *allotment) networks() []netip.Prefix {
+func (l *serviceAllocation) networks() []netip.Prefix {
 	networks, ready, unavailable := l.configured(), map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
 	for _, o := range l.Sources {
 		usable := !o.Terminating() && !slices.ContainsFunc(o.Objects("status", "conditions"), func(c *meta.Object) bool {
@@ -239,7 +239,7 @@ func contains(network netip.Prefix, a netip.Addr) bool {
 
 // freeAddress returns a free address of the family other than the server's own, from the first network
 // that has any. It starts above the range that is reserved for manual assignment.
-func (l *allotment) freeAddress(networks []netip.Prefix, of string) (string, bool) {
+func (l *serviceAllocation) freeAddress(networks []netip.Prefix, of string) (string, bool) {
 	for _, network := range networks {
 		if family(network.String()) != of {
 			continue

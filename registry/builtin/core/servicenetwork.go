@@ -46,7 +46,7 @@ func (n ServiceNetwork) Pool() *registry.Allocator {
 		n.LastPort = 32767
 	}
 	return &registry.Allocator{
-		Values: heldByService, Allocate: n.allot,
+		Values: heldByService, Allocate: n.allocate,
 		Source: meta.GroupResource{Group: wellknown.GroupNetworking, Resource: "servicecidrs"}, Initial: n.initial,
 	}
 }
@@ -94,15 +94,15 @@ func addressValue(ip string) string {
 
 func portValue(n int64) string { return ":" + strconv.FormatInt(n, 10) }
 
-// allotment is an allocation for a service in progress.
-type allotment struct {
+// serviceAllocation is an allocation for a service in progress.
+type serviceAllocation struct {
 	check.Violations
 	ServiceNetwork
 	*registry.Allocation
 }
 
-func (n ServiceNetwork) allot(a *registry.Allocation) ([]meta.StatusCause, error) {
-	l := &allotment{ServiceNetwork: n, Allocation: a}
+func (n ServiceNetwork) allocate(a *registry.Allocation) ([]meta.StatusCause, error) {
+	l := &serviceAllocation{ServiceNetwork: n, Allocation: a}
 	if hasClusterIP(l.Object) {
 		addressSpec(l.Object).addresses(&l.Violations, check.At("spec"))
 		if len(l.Violations) == 0 {
@@ -145,7 +145,7 @@ func findFree(low, high, first int64, ok func(int64) bool) int64 {
 
 // assignPorts allocates the node ports of a service. Ports with the same number for several protocols
 // share the node port.
-func (l *allotment) assignPorts() error {
+func (l *serviceAllocation) assignPorts() error {
 	if !hasNodePorts(l.Object) {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (l *allotment) assignPorts() error {
 }
 
 // checkRequestedPort checks that a requested node port is in the range and free.
-func (l *allotment) checkRequestedPort(at *check.Path, n int64) {
+func (l *serviceAllocation) checkRequestedPort(at *check.Path, n int64) {
 	switch {
 	case n < l.FirstPort || n > l.LastPort:
 		l.Invalid(at, n, fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", l.FirstPort, l.LastPort))
@@ -203,7 +203,7 @@ func (l *allotment) checkRequestedPort(at *check.Path, n int64) {
 }
 
 // freePort returns a free node port and adds it to taken.
-func (l *allotment) freePort(taken map[int64]bool) (int64, error) {
+func (l *serviceAllocation) freePort(taken map[int64]bool) (int64, error) {
 	count := l.LastPort - l.FirstPort + 1
 	n := findFree(l.FirstPort, l.LastPort, min(max(count/32, 16), 128), func(n int64) bool {
 		return !taken[n] && l.Free(portValue(n))

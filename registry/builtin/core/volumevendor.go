@@ -21,7 +21,7 @@ type CloudBDiskVolumeSource struct {
 	// DiskName is the name of the disk.
 	DiskName string `json:"diskName" protobuf:"1" schema:"required"`
 
-	// DataDiskURI is the URI of the disk.
+	// DiskURI is the URI of the disk.
 	DiskURI string `json:"diskURI" protobuf:"2" schema:"required"`
 
 	// CachingMode is None, ReadOnly or ReadWrite.

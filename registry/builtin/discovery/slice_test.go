@@ -33,7 +33,7 @@ func repeated(n int, text string) string {
 	return "[" + strings.Join(list, ",") + "]"
 }
 
-func TestFaults(t *testing.T) {
+func TestEndpointSliceViolations(t *testing.T) {
 	k := kind(t)
 	endpoint := func(text string) string {
 		return `"addressType":"IPv4","endpoints":[{"addresses":["1.1.1.1"],` + text + `}]`

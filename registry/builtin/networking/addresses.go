@@ -111,7 +111,7 @@ func serviceCIDRs() *registry.Kind {
 	})
 }
 
-// validateCIDRs checks that existing networks stay, and the form of added ones.
+// validateCIDRs checks that existing networks stay, and the form of added networks.
 func validateCIDRs(w *registry.Change[ServiceCIDR]) {
 	at, cidrs := check.At("spec", "cidrs"), w.New.Spec.CIDRs
 	if w.Subresource == "status" {

@@ -49,7 +49,7 @@ func validateIngress(w *registry.Change[Ingress]) {
 	}
 }
 
-// checkHost checks a DNS name whose first label may be *.
+// checkHost checks a DNS name; its first label may be *.
 func checkHost(f *check.Violations, at *check.Path, host string) {
 	suffix, wildcard := strings.CutPrefix(host, "*.")
 	switch {

@@ -114,7 +114,7 @@ func TestTableFollowsObjects(t *testing.T) {
 	a.Close()
 }
 
-func TestPriorities(t *testing.T) {
+func TestPriorityOfVersionWithoutAPIService(t *testing.T) {
 	table := newTest(&objects{}).Table()
 	of := func(group, version string) Priority {
 		return table.Priority(meta.GroupVersion{Group: group, Version: version})
@@ -148,16 +148,16 @@ func TestIdentifyReplacesIdentityHeaders(t *testing.T) {
 	a.Identify(h, &auth.User{Name: "jane", UID: "u", Groups: []string{"a", "b"}, Extra: map[string][]string{"k.io/A": {"1", "2"}}})
 	want := http.Header{"X-Remote-User": {"jane"}, "X-Remote-Uid": {"u"}, "X-Remote-Group": {"a", "b"}, "X-Remote-Extra-K.io%2f%41": {"1", "2"}, "Via": {"1.1 proxy", a.via}}
 	assert.Equal(t, want, h)
-	assert.True(t, a.Passed(h))
-	assert.True(t, a.Passed(http.Header{"Via": {"1.1 x, " + a.via}}))
-	assert.False(t, newTest(&objects{}).Passed(h))
+	assert.True(t, a.IsLoop(h))
+	assert.True(t, a.IsLoop(http.Header{"Via": {"1.1 x, " + a.via}}))
+	assert.False(t, newTest(&objects{}).IsLoop(h))
 	for _, u := range []*auth.User{
 		{}, {Name: " admin"}, {Name: "a\r\nX-Remote-User: b"}, {Name: "a", Groups: []string{"system:masters "}}, {Name: "a", UID: "\x00"},
 		{Name: "a", Extra: map[string][]string{"k": {"\t"}}},
 	} {
-		assert.Error(t, Tellable(u), "%q", u)
+		assert.Error(t, CheckIdentity(u), "%q", u)
 	}
-	assert.NoError(t, Tellable(&auth.User{Name: "jane doe", Groups: []string{"a"}}))
+	assert.NoError(t, CheckIdentity(&auth.User{Name: "jane doe", Groups: []string{"a"}}))
 }
 
 // TestProbesArePacedAndLimited: two probes of a server have a pause between them, and unhealthy servers share a

@@ -59,7 +59,7 @@ func (a *Aggregator) VersionFor(r *requestinfo.Info) *Version {
 		}
 	}
 	v := a.Table().Remote(gv)
-	if v != nil && strings.HasPrefix(r.Path, "/openapi/") && !v.TellsV3() {
+	if v != nil && strings.HasPrefix(r.Path, "/openapi/") && !v.ServesV3() {
 		return nil
 	}
 	return v

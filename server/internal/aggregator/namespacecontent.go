@@ -126,8 +126,8 @@ func (c collection) delete(ctx context.Context, path, uid string) error {
 	return badStatus(res.StatusCode)
 }
 
-// Left returns the number of objects in a namespace, and the finalizers of the first page.
-func (c collection) Left(ctx context.Context, namespace string) (controllers.Remaining, error) {
+// Remaining returns the number of objects in a namespace, and the finalizers of the first page.
+func (c collection) Remaining(ctx context.Context, namespace string) (controllers.Remaining, error) {
 	ctx, cancel := context.WithTimeout(ctx, contentTime)
 	defer cancel()
 	items, more, err := c.list(ctx, namespace)

@@ -229,6 +229,6 @@ func (t *Table) Others() *openapi.Others {
 	return o
 }
 
-// TellsV3 reports whether requests for the document of version 3 go to the extension server. If it has only a
+// ServesV3 reports whether requests for the document of version 3 go to the extension server. If it has only a
 // document of version 2, this server makes the document from that.
-func (v *Version) TellsV3() bool { return v.Documents.Hash != "" || v.Documents.Swagger == nil }
+func (v *Version) ServesV3() bool { return v.Documents.Hash != "" || v.Documents.Swagger == nil }

@@ -257,9 +257,9 @@ func (a *Aggregator) Identify(h http.Header, u *auth.User) {
 	h.Add(viaHeader, a.via)
 }
 
-// Tellable returns an error if headers cannot represent a user. Headers cannot contain line breaks, and lose the
+// CheckIdentity returns an error if headers cannot represent a user. Headers cannot contain line breaks, and lose the
 // spaces around a value, which could turn the name into that of another user.
-func Tellable(u *auth.User) error {
+func CheckIdentity(u *auth.User) error {
 	words := append([]string{u.Name, u.UID}, u.Groups...)
 	for _, values := range u.Extra {
 		words = append(words, values...)
@@ -289,8 +289,8 @@ func escapeKey(key string) string {
 	return b.String()
 }
 
-// Passed reports whether a request has passed this server before, because an APIService refers back to it.
-func (a *Aggregator) Passed(h http.Header) bool {
+// IsLoop reports whether a request has passed this server before, because an APIService refers back to it.
+func (a *Aggregator) IsLoop(h http.Header) bool {
 	for _, line := range h.Values(viaHeader) {
 		for word := range strings.SplitSeq(line, ",") {
 			if strings.TrimSpace(word) == a.via {

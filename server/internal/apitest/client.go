@@ -39,7 +39,7 @@ func NewClient(t testing.TB, base string, client *http.Client) *Client {
 // InProcess returns a Client that calls the server without a network connection.
 func InProcess(t testing.TB, s *servertest.Server) *Client { return NewClient(t, s.Host(), s.Client()) }
 
-// Response is an HTTP response whose body has been read.
+// Response is an HTTP response with its complete body.
 type Response struct {
 	Code   int
 	Header http.Header

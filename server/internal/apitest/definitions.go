@@ -11,7 +11,7 @@ const WidgetDefinitionPath = DefinitionsPath + "/widgets.example.com"
 // WidgetsPath is the path of the widgets in the namespace default.
 const WidgetsPath = "/apis/example.com/v1/namespaces/default/widgets"
 
-// NewWidgetDefinition returns a CustomResourceDefinition of widgets whose spec has the given
+// NewWidgetDefinition returns a CustomResourceDefinition of widgets with a spec that has the given
 // OpenAPI properties.
 func NewWidgetDefinition(properties string) string {
 	return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},

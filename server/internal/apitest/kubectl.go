@@ -36,7 +36,7 @@ func (k *Kubectl) Run(stdin, line string, env ...string) (string, bool) {
 	return string(out), err == nil
 }
 
-// OK runs a command that must succeed and whose output must contain all of want.
+// OK runs a command that must succeed, with an output that contains all of want.
 func (k *Kubectl) OK(stdin, line string, want ...string) string {
 	k.T.Helper()
 	out, ok := k.Run(stdin, line)
@@ -47,7 +47,7 @@ func (k *Kubectl) OK(stdin, line string, want ...string) string {
 	return out
 }
 
-// Fails runs a command that must fail and whose output must contain all of want.
+// Fails runs a command that must fail, with an output that contains all of want.
 func (k *Kubectl) Fails(stdin, line string, want ...string) {
 	k.T.Helper()
 	out, ok := k.Run(stdin, line)

@@ -33,6 +33,6 @@ func (NoTokens) AuthenticateToken(context.Context, string, []string) (*auth.User
 // the future.
 func ShortFutureWait(b *server.Builder) { b.Limits.FutureWait = 20 * time.Millisecond }
 
-// Patient configures a server whose requests may take long, for tests that keep a busy machine
+// Patient configures a server with requests that may take long, for tests that keep a busy machine
 // waiting: with many requests at a time, or with responses that are read late.
 func Patient(b *server.Builder) { b.Limits.RequestTime = time.Hour }

@@ -175,7 +175,7 @@ func OnSharedStores(t *testing.T, test func(*testing.T, storage.Backend)) {
 	})
 }
 
-// LaggingStore is a store whose watches can lag behind: after Lag they deliver no event
+// LaggingStore is a store with watches that can lag behind: after Lag they deliver no event
 // until the server revisionCalls for the newest revision.
 type LaggingStore struct {
 	*faultinject.Store

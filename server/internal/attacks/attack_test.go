@@ -87,9 +87,8 @@ var attacks = []attack{
 	}},
 }
 
-// TestAttacks: while one user does his worst over real connections, requests of
-// the administrator, the system and other users all succeed. The log tells how
-// long they took.
+// TestAttacks: while one user attacks the server over real connections, all requests of the
+// administrator, the system and other users succeed. The test logs their durations.
 func TestAttacks(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	near := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = store }))

@@ -35,9 +35,9 @@ func TestBuildersAreOneLevel(t *testing.T) {
 	assert.Len(t, got, 2)
 }
 
-// TestBuildersFollow replaces the configuration: builders distinguish flows by the schemas of the
+// TestBuildersUseNewestConfiguration replaces the configuration: builders distinguish flows by the schemas of the
 // newest configuration.
-func TestBuildersFollow(t *testing.T) {
+func TestBuildersUseNewestConfiguration(t *testing.T) {
 	config := flowcontrol.Default(names.Kubernetes)
 	l, err := New(Options{Names: names.Kubernetes, Config: config, Metrics: prometheus.NewRegistry(), Seats: 10})
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ type Usage struct {
 // Begin binds the Usage to a Limiter.
 func (u *Usage) Begin(l *Limiter) { u.limiter = l }
 
-// Classify determines the flow of a request whose user is known, and sets the flow headers of the
+// Classify determines the flow of a request with a known user, and sets the flow headers of the
 // response.
 func (u *Usage) Classify(a auth.Attributes, h http.Header) {
 	l := u.limiter
@@ -62,8 +62,8 @@ func mutates(verb string) bool {
 // number of a user's requests that wait for their bodies, for seats, and for clients to read the
 // responses. AcquireSlot returns a 429 if no slot is free.
 func (u *Usage) AcquireSlot(k Kind) error {
-	u.slot.Give()
-	slot, ok := u.limiter.slots[k].Take(u.holder, 1)
+	u.slot.Release()
+	slot, ok := u.limiter.slots[k].Acquire(u.holder, 1)
 	if u.kind = k; !ok && !u.exempt {
 		return u.TooMany(full[k])
 	}
@@ -77,7 +77,7 @@ func (u *Usage) Kind() Kind { return u.kind }
 // AcquireRefusal takes a slot for the response to a request that got no slot. It reports whether a
 // slot was free.
 func (u *Usage) AcquireRefusal() (ok bool) {
-	u.slot, ok = u.limiter.refusals.Take(u.holder, 1)
+	u.slot, ok = u.limiter.refusals.Acquire(u.holder, 1)
 	return ok
 }
 
@@ -138,7 +138,7 @@ func (u *Usage) ReserveBody(ctx context.Context, size, whole int64) (err error) 
 	wait := bodyWait
 	if u.exempt {
 		if !u.body.Held() {
-			u.body, _ = u.limiter.bodies.Take(u.holder, whole)
+			u.body, _ = u.limiter.bodies.Acquire(u.holder, whole)
 		}
 		return nil
 	}
@@ -165,11 +165,11 @@ const LongAnswer = 16 << 10
 // an earlier reservation. It returns an error if the bytes are not available: a 429 for a read, and
 // a 504 for a write, because the write was carried out.
 func (u *Usage) ReserveAnswer(size int) error {
-	u.answer.Give()
+	u.answer.Release()
 	if size < LongAnswer || u.limiter == nil {
 		return nil
 	}
-	answer, ok := u.limiter.answers.Take(u.holder, int64(size))
+	answer, ok := u.limiter.answers.Acquire(u.holder, int64(size))
 	switch {
 	case ok:
 		u.answer = answer
@@ -188,7 +188,7 @@ func (u *Usage) ReserveCompressor() (fairqueue.Part, bool) {
 	if u.limiter == nil {
 		return fairqueue.Part{}, false
 	}
-	return u.limiter.zipping.Take(u.holder, 1)
+	return u.limiter.zipping.Acquire(u.holder, 1)
 }
 
 // TooMany returns a 429 that protects the capacity of others, and marks the request as refused. why
@@ -207,12 +207,12 @@ func (u *Usage) Worked() {
 		u.inFlight.Dec()
 		u.inFlight = nil
 	}
-	u.body.Give()
+	u.body.Release()
 }
 
 // End releases everything that the request holds.
 func (u *Usage) End() {
 	u.Worked()
-	u.answer.Give()
-	u.slot.Give()
+	u.answer.Release()
+	u.slot.Release()
 }

@@ -19,9 +19,9 @@ import (
 // come, for example from a backup that is being restored object by object.
 const danglingGrace = 3 * time.Second
 
-// Look reads the uid of an object from the store, not from a cache. It returns "" if the object does not exist, and
+// ReadUID reads the uid of an object from the store, not from a cache. It returns "" if the object does not exist, and
 // an error if it cannot be read.
-type Look func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid string, err error)
+type ReadUID func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid string, err error)
 
 // Garbage returns the controller that deletes objects whose owners are gone, and implements the propagation policies
 // Foreground and Orphan. Its keys are uids. It decides what to do with an object from one consistent state of the
@@ -33,7 +33,7 @@ type Look func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid str
 // served, or is served by an extension server, it is unknown whether the owner exists, so its dependents are kept. A
 // cluster-scoped object whose owner has a namespaced kind is kept, too. Every stored object is in the graph before
 // the first decision, so a restarted server decides the same.
-func Garbage(p names.Profile, look Look, foreign func(meta.GroupVersion) bool) client.Controller {
+func Garbage(p names.Profile, look ReadUID, foreign func(meta.GroupVersion) bool) client.Controller {
 	g := &graph{
 		nodes: map[string]*node{}, waiting: map[string]bool{}, foreign: foreign,
 		definitions: meta.GroupResource{Group: p.Group(wellknown.GroupExtensions), Resource: "customresourcedefinitions"},
@@ -77,7 +77,7 @@ type known struct {
 }
 
 // plan decides what to do with an object. It reads uids from the store until the decision is complete.
-func (g *graph) plan(ctx context.Context, cl client.Client, look Look, uid string) ([]step, time.Duration, error) {
+func (g *graph) plan(ctx context.Context, cl client.Client, look ReadUID, uid string) ([]step, time.Duration, error) {
 	g.trackOwners(uid)
 	k := known{now: time.Now(), types: cl.Types(), uids: map[place]string{}}
 	for {

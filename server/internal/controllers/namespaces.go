@@ -30,17 +30,17 @@ type Content interface {
 	Unknown(ctx context.Context, namespace string) (map[meta.GroupResource]int, error)
 }
 
-// Elsewhere returns the namespaced collections of extension servers. unknown has an error for each version if its
+// ForeignCollections returns the namespaced collections of extension servers. unknown has an error for each version if its
 // resources are not known at present.
-type Elsewhere func() (list []Collection, unknown []error)
+type ForeignCollections func() (list []Collection, unknown []error)
 
 // Collection is a namespaced resource of an extension server.
 type Collection interface {
 	// Delete deletes the objects in a namespace that are not being deleted yet. It may delete only a part of them if
 	// there are many.
 	Delete(ctx context.Context, namespace string) error
-	// Left returns the objects that remain in a namespace.
-	Left(ctx context.Context, namespace string) (Remaining, error)
+	// Remaining returns the objects that remain in a namespace.
+	Remaining(ctx context.Context, namespace string) (Remaining, error)
 }
 
 // Namespaces returns the controller that deletes the objects in namespaces that are being deleted, including the
@@ -48,7 +48,7 @@ type Collection interface {
 // long as its content is not known. If a write was admitted before the deletion began, its object may be stored after
 // the namespace is gone. The controller deletes such an object, too, if it is in this store. Its keys are names of
 // namespaces.
-func Namespaces(p names.Profile, cl Content, elsewhere Elsewhere) client.Controller {
+func Namespaces(p names.Profile, cl Content, elsewhere ForeignCollections) client.Controller {
 	foreign := &foreign{elsewhere, make(chan struct{}, maxForeign)}
 	e, services := ending{}, meta.GroupResource{Group: p.Group(wellknown.GroupAggregation), Resource: "apiservices"}
 	finalizer := p.Wire(wellknown.NamespaceFinalizer)
@@ -81,7 +81,7 @@ const pollInterval = 10 * time.Second
 // foreign deletes the objects of extension servers. These servers may be slow on purpose, so the number of namespaces
 // and the time are limited, and namespaces without such objects are not delayed.
 type foreign struct {
-	elsewhere Elsewhere
+	elsewhere ForeignCollections
 	slots     chan struct{}
 }
 
@@ -245,7 +245,7 @@ func (c *content) deleteOthers(ctx context.Context, cl client.Client, all []Coll
 		}
 		var left Remaining
 		if err == nil {
-			left, err = of.Left(ctx, name)
+			left, err = of.Remaining(ctx, name)
 		}
 		if err != nil {
 			c.failed = append(c.failed, err)

@@ -22,7 +22,7 @@ func (s slow) Delete(ctx context.Context, namespace string) error {
 	return ctx.Err()
 }
 
-func (s slow) Left(context.Context, string) (Remaining, error) { return Remaining{}, nil }
+func (s slow) Remaining(context.Context, string) (Remaining, error) { return Remaining{}, nil }
 
 // all is a client of a server that knows all types.
 type all struct{ client.Client }

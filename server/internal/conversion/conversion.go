@@ -94,16 +94,16 @@ func (w *Webhooks) Attach(t *resource.Type) {
 // progress finish.
 func Detach(t *resource.Type) {
 	if h, ok := t.Converter.(*Webhook); ok {
-		h.End()
+		h.Close()
 	}
 }
 
-// End closes the connections to the webhook and removes the metrics of the definition. Conversions
+// Close closes the connections to the webhook and removes the metrics of the definition. Conversions
 // in progress finish.
-func (h *Webhook) End() {
+func (h *Webhook) Close() {
 	h.all.counts.end(h)
 	if h.remote != nil {
-		h.remote.End()
+		h.remote.Close()
 	}
 }
 

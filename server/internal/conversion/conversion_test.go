@@ -165,7 +165,7 @@ func lamps(t *testing.T, reg *prometheus.Registry, report Report, handler http.H
 		return services.Endpoint{Handler: handler}, nil
 	}
 	h := New(names.Kubernetes, services, metrics.For(reg), report).Webhook(typ)
-	t.Cleanup(h.End)
+	t.Cleanup(h.Close)
 	return typ, h
 }
 
@@ -233,7 +233,7 @@ func TestReviewsAreBounded(t *testing.T) {
 	assert.Equal(t, 6, reviews)
 	assert.EqualValues(t, 6, countCalls(t, reg, "success", ""))
 	assert.True(t, has(t, reg, "apiserver_crd_conversion_webhook_duration_seconds"))
-	h.End()
+	h.Close()
 	assert.False(t, has(t, reg, "apiserver_crd_conversion_webhook_duration_seconds"))
 	_, err = h.Convert(t.Context(), small[:1], typ.Version("v2")) // a conversion in progress during End
 	require.NoError(t, err)

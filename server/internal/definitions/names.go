@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// The prefixes of the controller's keys. After acceptKey comes the group whose names are to be accepted, after
+// The prefixes of the controller's keys. After acceptKey comes the group of the names to accept, after
 // removeKey the name of a definition that is being deleted.
 const (
 	acceptKey = "accept "

@@ -71,7 +71,7 @@ func (h *Handler) serve(w *exchange.Response, r *exchange.Request, d document) {
 		w.Fail(exchange.MethodNotAllowed())
 		return
 	}
-	m, err := media.Negotiate(r.HTTP.Header.Get("Accept"), h.Names, media.Offer{Views: true, Protobuf: codec.DiscoveryProto(d.kind) != nil})
+	m, err := media.Negotiate(r.HTTP.Header.Get("Accept"), h.Names, media.Supported{Views: true, Protobuf: codec.DiscoveryProto(d.kind) != nil})
 	if err != nil {
 		w.Fail(err)
 		return
@@ -91,7 +91,7 @@ func send(w *exchange.Response, m media.Type, d document) {
 
 // serveRoot serves /api and /apis, as an aggregated discovery document if the client accepts it.
 func (h *Handler) serveRoot(w *exchange.Response, r *exchange.Request, s *snapshot, path string) {
-	m, err := media.Negotiate(r.HTTP.Header.Get("Accept"), h.Names, media.Offer{Aggregated: true, Protobuf: true})
+	m, err := media.Negotiate(r.HTTP.Header.Get("Accept"), h.Names, media.Supported{Aggregated: true, Protobuf: true})
 	if err == nil && m.View == media.Aggregated {
 		h.serveAggregated(w, r, s, m, path == "/api")
 		return

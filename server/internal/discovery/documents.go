@@ -22,10 +22,10 @@ func (g group) document() map[string]any {
 // resourceDocuments returns the APIResources of a resource and its subresources.
 func resourceDocuments(v *resource.Version) []any {
 	doc := map[string]any{
-		"name": v.Plural, "singularName": v.Singular, "namespaced": v.Namespaced, "kind": cmp.Or(v.Dummy, v.Kind), "verbs": meta.StringList(v.Verbs()),
+		"name": v.Plural, "singularName": v.Singular, "namespaced": v.Namespaced, "kind": cmp.Or(v.DiscoveryKind, v.Kind), "verbs": meta.StringList(v.Verbs()),
 	}
 	addNames(doc, v)
-	if !v.Virtual && v.Dummy == "" {
+	if !v.Virtual && v.DiscoveryKind == "" {
 		doc["storageVersionHash"] = storageHash(v.Type)
 	}
 	list := []any{doc}
@@ -46,7 +46,7 @@ func resourceDocuments(v *resource.Version) []any {
 
 // addNames adds the short names and categories of a version.
 func addNames(doc map[string]any, v *resource.Version) {
-	if v.Dummy != "" {
+	if v.DiscoveryKind != "" {
 		return
 	}
 	if len(v.ShortNames) > 0 {
@@ -101,7 +101,7 @@ func aggregatedResource(v *resource.Version) map[string]any {
 	}
 	doc := map[string]any{
 		"resource": v.Plural, "scope": scope, "singularResource": v.Singular, "verbs": meta.StringList(v.Verbs()),
-		"responseKind": kindDocument(v, meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: cmp.Or(v.Dummy, v.Kind)}),
+		"responseKind": kindDocument(v, meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: cmp.Or(v.DiscoveryKind, v.Kind)}),
 	}
 	addNames(doc, v)
 	var subs []any

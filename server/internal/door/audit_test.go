@@ -24,7 +24,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-func TestAudit(t *testing.T) {
+func TestAuditEventDescribesRequest(t *testing.T) {
 	t.Parallel()
 	policy, err := audit.ParsePolicy([]byte(`
 apiVersion: audit.k8s.io/v1

@@ -68,9 +68,9 @@ func (a *testAuthority) pool() *x509.CertPool {
 	return p
 }
 
-// TestIdentity requests over TLS the user that results from each combination of credentials,
+// TestCredentialsDetermineUser requests over TLS the user that results from each combination of credentials,
 // including combinations that could be mistaken for others.
-func TestIdentity(t *testing.T) {
+func TestCredentialsDetermineUser(t *testing.T) {
 	t.Parallel()
 	users, proxies, strangers := newTestAuthority(t), newTestAuthority(t), newTestAuthority(t)
 	proxy, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: proxies.pool(), AllowedNames: []string{"front"},

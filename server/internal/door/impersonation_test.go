@@ -36,8 +36,9 @@ func (p personas) Authorize(_ context.Context, a auth.Attributes) (auth.Decision
 	return auth.NoOpinion, "no rule", nil
 }
 
-// TestImpersonation checks that impersonation needs a permission for each part of the identity.
-func TestImpersonation(t *testing.T) {
+// TestImpersonationNeedsPermissionForEachPart checks that impersonation needs a permission for each part of
+// the identity.
+func TestImpersonationNeedsPermissionForEachPart(t *testing.T) {
 	t.Parallel()
 	file, err := tokenfile.Parse(strings.NewReader("token,alice,1\n"))
 	require.NoError(t, err)

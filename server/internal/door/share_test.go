@@ -322,9 +322,9 @@ func TestManyUsersDoNotExhaustOtherLevels(t *testing.T) {
 	})
 }
 
-// TestLargeBodies checks that large bodies share a pool: a user who gets no part of it in time gets
+// TestLargeBodiesShareAPool checks that large bodies share a pool: a user who gets no part of it in time gets
 // a 429, small bodies do not wait, and a user who holds too much does not delay other users.
-func TestLargeBodies(t *testing.T) {
+func TestLargeBodiesShareAPool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Parting is how long the last bytes of a response may take: the error of a request that took
+// CloseTimeout is how long the last bytes of a response may take: the error of a request that took
 // too long, or the end of a watch.
-const Parting = time.Second
+const CloseTimeout = time.Second
 
 // WriteDeadline bounds how long the peer of a response may delay its writes, which also wait
 // for the rest of the request body. It sets the deadline of the connection only when the time
@@ -29,7 +29,7 @@ type WriteDeadline struct {
 
 // Begin starts the time for the body of the request and for the first writes.
 func (p *WriteDeadline) Begin(w http.ResponseWriter, h *http.Request, span time.Duration) {
-	p.Control, p.span = *http.NewResponseController(w), span+Parting
+	p.Control, p.span = *http.NewResponseController(w), span+CloseTimeout
 	if h.ContentLength != 0 {
 		_ = p.Control.SetReadDeadline(time.Now().Add(span))
 	}
@@ -60,7 +60,7 @@ func (p *WriteDeadline) Pause() { p.timer.Stop() }
 // Cut ends a waiting write, and the rest of the body, after a moment.
 func (p *WriteDeadline) Cut() {
 	p.AbandonBody()
-	p.end(Parting)
+	p.end(CloseTimeout)
 }
 
 // AbandonBody gives the rest of a body that is not needed half a moment, so that a response that
@@ -69,7 +69,7 @@ func (p *WriteDeadline) AbandonBody() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.released {
-		_ = p.Control.SetReadDeadline(time.Now().Add(Parting / 2))
+		_ = p.Control.SetReadDeadline(time.Now().Add(CloseTimeout / 2))
 	}
 }
 
@@ -88,7 +88,7 @@ func (p *WriteDeadline) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
-		_ = p.Control.SetWriteDeadline(time.Now().Add(Parting))
+		_ = p.Control.SetWriteDeadline(time.Now().Add(CloseTimeout))
 	}
 }
 

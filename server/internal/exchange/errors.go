@@ -53,7 +53,7 @@ func (w *Response) Fail(err error) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	// The Status of a 406 is JSON for a client that accepts only tables or metadata.
-	offer := media.Offer{Views: st.Code != http.StatusNotAcceptable, Protobuf: true, List: true}
+	offer := media.Supported{Views: st.Code != http.StatusNotAcceptable, Protobuf: true, List: true}
 	m, nerr := media.Negotiate(r.HTTP.Header.Get("Accept"), w.server.Names, offer)
 	if nerr != nil {
 		m = media.Type{}

@@ -83,7 +83,7 @@ func (b gzipBody) Close() error {
 	err := b.Writer.Close()
 	b.Reset(io.Discard)
 	b.from.writers.Put(b.Writer)
-	b.part.Give()
+	b.part.Release()
 	return err
 }
 

@@ -23,7 +23,7 @@ type Responder struct {
 // New returns the Request and Response of an HTTP request. The response has the headers that all
 // responses have.
 func (s *Responder) New(w http.ResponseWriter, h *http.Request) (*Response, *Request) {
-	r := &Request{Info: requestinfo.Of(h), HTTP: h, ID: auditID(h.Header)}
+	r := &Request{Info: requestinfo.Parse(h), HTTP: h, ID: auditID(h.Header)}
 	head, values := w.Header(), []string{r.ID, "no-cache, private"}
 	head[AuditHeader], head["Cache-Control"] = values[:1:1], values[1:]
 	return &Response{ResponseWriter: w, Request: r, server: s}, r
@@ -81,7 +81,7 @@ func (w *Response) End() {
 	r.Usage.End()
 }
 
-// Send writes a response whose body is complete.
+// Send writes a response with a complete body.
 func (w *Response) Send(m media.Type, code int, body []byte) {
 	if m.Pretty && m.Format == codec.JSON {
 		body = codec.Indent(nil, body)

@@ -72,7 +72,7 @@ type Conn struct {
 
 // Close implements net.Conn.
 func (c *Conn) Close() error {
-	stop := time.AfterFunc(Parting, c.Abort)
+	stop := time.AfterFunc(CloseTimeout, c.Abort)
 	defer stop.Stop()
 	return c.Conn.Close()
 }

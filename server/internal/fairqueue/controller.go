@@ -25,7 +25,7 @@ type Reason string
 const (
 	QueueFull        Reason = "queue-full"
 	ConcurrencyLimit Reason = "concurrency-limit" // no seat is free, and the level has no queues
-	TimeOut          Reason = "time-out"
+	Timeout          Reason = "time-out"
 	Cancelled        Reason = "cancelled"
 )
 
@@ -116,10 +116,10 @@ func (c *Controller) wait(ctx context.Context, w *waiter) (Seat, error) {
 	select {
 	case <-w.decided:
 	case <-timer.C:
-		reason = TimeOut
+		reason = Timeout
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			reason = TimeOut
+			reason = Timeout
 		}
 	}
 	c.mu.Lock()

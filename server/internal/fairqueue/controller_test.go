@@ -249,9 +249,9 @@ func TestShuffleSharding(t *testing.T) {
 	})
 }
 
-// TestBorrowing checks that levels borrow unused seats up to the part that their owner keeps, and
+// TestLevelsBorrowUnusedSeats checks that levels borrow unused seats up to the part that their owner keeps, and
 // that the owner gets released seats before another level borrows them.
-func TestBorrowing(t *testing.T) {
+func TestLevelsBorrowUnusedSeats(t *testing.T) {
 	half := 50
 	levels := []flowcontrol.PriorityLevel{
 		{Name: "lender", Shares: 1, Lendable: 60, Queuing: queuing(8, 2, 50)},
@@ -340,7 +340,7 @@ func TestQueueBounds(t *testing.T) {
 		begun := time.Now()
 		c.all.Wait()
 		assert.Equal(c, 15*time.Second, time.Since(begun))
-		assert.Equal(c, []error{QueueFull, QueueFull, TimeOut, TimeOut, TimeOut}, c.turnedAway())
+		assert.Equal(c, []error{QueueFull, QueueFull, Timeout, Timeout, Timeout}, c.turnedAway())
 
 		ctx, cancel := context.WithCancel(c.Context())
 		f := c.flow("l", "gone")
@@ -355,7 +355,7 @@ func TestQueueBounds(t *testing.T) {
 		short, stop := context.WithTimeout(c.Context(), time.Second)
 		defer stop()
 		_, err := c.c.Acquire(short, f, 1)
-		assert.Equal(c, TimeOut, err)
+		assert.Equal(c, Timeout, err)
 		s.Release()
 		s.Release() // has no effect
 		c.all.Wait()

@@ -95,7 +95,7 @@ func (m *counts) forget(l *level) {
 }
 
 // forgetSchemas removes the series of schemas of the old plan that the new plan lacks, because the
-// names of schemas are names of objects, whose number is not bounded over time.
+// names of schemas are names of objects, and their number is not bounded over time.
 func (m *counts) forgetSchemas(old, now *plan) {
 	for _, s := range old.schemas {
 		if slices.ContainsFunc(now.schemas, func(n *schema) bool { return n.Name == s.Name && n.Level == s.Level }) {

@@ -73,7 +73,7 @@ func (f Flow) key() (schema, flow string) {
 	return f.schema.Name, flow
 }
 
-// Classify returns the flow of a request. The caller must not change the Action afterwards.
+// Classify returns the flow of a request. The caller must not change the Attributes afterwards.
 func (c *Controller) Classify(a *auth.Attributes) Flow { return c.plan.Load().classify(a) }
 
 // classify returns the flow of the first schema that matches, or else of the last schema.

@@ -86,9 +86,9 @@ func keptShares(l *flowcontrol.PriorityLevel) float64 {
 	return float64(l.Shares) * float64(100-l.Lendable) / 100
 }
 
-// Take takes n, or the maximum of the holder's level if that is less. It fails if the holder may
+// Acquire takes n, or the maximum of the holder's level if that is less. It fails if the holder may
 // not hold that much more. Take of 0 fails only if the holder already holds more than it may.
-func (p *Pool) Take(h Holder, n int64) (Part, bool) {
+func (p *Pool) Acquire(h Holder, n int64) (Part, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n = p.limitToLevel(h, n)
@@ -151,8 +151,8 @@ func (p *Pool) wait(ctx context.Context, c *claim) error {
 // Held reports whether the part is held.
 func (part *Part) Held() bool { return part.pool != nil }
 
-// Give gives the part back. Only the first call has an effect. Calls must not be concurrent.
-func (part *Part) Give() {
+// Release gives the part back. Only the first call has an effect. Calls must not be concurrent.
+func (part *Part) Release() {
 	p, h := part.pool, part.holder
 	if p == nil {
 		return

@@ -20,7 +20,7 @@ func TestPoolShares(t *testing.T) {
 	p := NewPool(1000)
 	parts := map[string][]Part{}
 	take := func(holder string, n int64) bool {
-		part, ok := p.Take(Holder{Name: holder}, n)
+		part, ok := p.Acquire(Holder{Name: holder}, n)
 		if ok {
 			parts[holder] = append(parts[holder], part)
 		}
@@ -28,8 +28,8 @@ func TestPoolShares(t *testing.T) {
 	}
 	give := func(holder string, n int) {
 		for i := range parts[holder][:n] {
-			parts[holder][i].Give()
-			parts[holder][i].Give() // has no effect
+			parts[holder][i].Release()
+			parts[holder][i].Release() // has no effect
 		}
 		parts[holder] = parts[holder][n:]
 	}
@@ -55,7 +55,7 @@ func TestPoolShares(t *testing.T) {
 	for holder, all := range parts {
 		give(holder, len(all))
 	}
-	new(Part).Give()
+	new(Part).Release()
 	assert.EqualValues(t, 1000, p.free)
 	assert.Empty(t, p.held)
 	assert.True(t, take("a", 5000), "a first part is reduced to the size of the pool")
@@ -70,20 +70,20 @@ func TestPoolLeavesRoomForFirstParts(t *testing.T) {
 	p := NewPool(1000)
 	p.SetLevels([]flowcontrol.PriorityLevel{{Name: "crowd", Shares: 40}, {Name: "other", Shares: 60, Lendable: 50}})
 	for user := range 80 {
-		_, ok := p.Take(Holder{"crowd", fmt.Sprint(user)}, 1)
+		_, ok := p.Acquire(Holder{"crowd", fmt.Sprint(user)}, 1)
 		assert.True(t, ok, user)
 		for ok {
-			_, ok = p.Take(Holder{"crowd", fmt.Sprint(user)}, 1)
+			_, ok = p.Acquire(Holder{"crowd", fmt.Sprint(user)}, 1)
 		}
 	}
-	_, ok := p.Take(Holder{"crowd", "bystander"}, 10)
+	_, ok := p.Acquire(Holder{"crowd", "bystander"}, 10)
 	assert.True(t, ok)
 
-	_, ok = p.Take(Holder{"crowd", "huge"}, p.room(Holder{Level: "crowd"}))
+	_, ok = p.Acquire(Holder{"crowd", "huge"}, p.room(Holder{Level: "crowd"}))
 	assert.True(t, ok, "a first part may be all the room of the level")
 	n := 0
 	for ; ok; n++ {
-		_, ok = p.Take(Holder{"other", "somebody"}, 1)
+		_, ok = p.Acquire(Holder{"other", "somebody"}, 1)
 	}
 	assert.Equal(t, 81, n, "the shared part is used up, but the level keeps some")
 }
@@ -101,7 +101,7 @@ func TestPoolLevels(t *testing.T) {
 		fill := func(level string) (n int) {
 			for user := range 1000 {
 				for {
-					part, ok := p.Take(Holder{level, fmt.Sprint(user)}, 1)
+					part, ok := p.Acquire(Holder{level, fmt.Sprint(user)}, 1)
 					if !ok {
 						break
 					}
@@ -129,22 +129,22 @@ func TestPoolLevels(t *testing.T) {
 		high := <-late
 		assert.Equal(t, 50, fill("high"))
 		for i := range parts {
-			parts[i].Give()
+			parts[i].Release()
 		}
 		synctest.Wait()
 		assert.Len(t, late, 1)
 		low := <-late
 		assert.EqualValues(t, 850, low.n, "the part is reduced to the maximum of the level")
 		assert.EqualValues(t, 0, p.free)
-		high.Give()
-		low.Give()
+		high.Release()
+		low.Release()
 		all.Wait()
 		assert.EqualValues(t, 780, p.free)
 		assert.Empty(t, p.used)
 
 		half := NewPool(1000)
 		half.SetLevels([]flowcontrol.PriorityLevel{{Name: "a", Shares: 3}, {Name: "b", Shares: 1}})
-		_, ok := half.Take(Holder{}, 500)
+		_, ok := half.Acquire(Holder{}, 500)
 		assert.True(t, ok, "half of the pool is shared, whatever the levels would keep")
 		assert.Equal(t, map[string]int64{"a": 375, "b": 125}, half.kept)
 	})
@@ -155,9 +155,9 @@ func TestPoolSetLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(1000)
 		p.SetLevels([]flowcontrol.PriorityLevel{{Name: "a", Shares: 1}, {Name: "b", Shares: 1}})
-		first, ok := p.Take(Holder{"a", "1"}, 700)
+		first, ok := p.Acquire(Holder{"a", "1"}, 700)
 		require.True(t, ok)
-		second, ok := p.Take(Holder{"b", "1"}, 200)
+		second, ok := p.Acquire(Holder{"b", "1"}, 200)
 		require.True(t, ok)
 		late := make(chan Part, 1)
 		go func() {
@@ -169,24 +169,24 @@ func TestPoolSetLevels(t *testing.T) {
 		assert.Empty(t, late, "b may have 750, of which 200 are held")
 
 		p.SetLevels([]flowcontrol.PriorityLevel{{Name: "b", Shares: 1}, {Name: "c", Shares: 4}})
-		third, ok := p.Take(Holder{"c", "1"}, 400)
+		third, ok := p.Acquire(Holder{"c", "1"}, 400)
 		assert.True(t, ok, "the kept amount is available at once")
-		_, ok = p.Take(Holder{"c", "2"}, 1)
+		_, ok = p.Acquire(Holder{"c", "2"}, 1)
 		assert.False(t, ok, "no more is available while others hold too much")
-		_, ok = p.Take(Holder{"a", "2"}, 1)
+		_, ok = p.Acquire(Holder{"a", "2"}, 1)
 		assert.False(t, ok, "level a was removed")
-		first.Give()
+		first.Release()
 		synctest.Wait()
 		assert.Empty(t, late)
-		second.Give()
+		second.Release()
 		synctest.Wait()
 		require.Len(t, late, 1)
 		last := <-late
 		assert.EqualValues(t, 600, last.n, "the maximum of b under the new levels")
 		p.SetLevels(nil)
 		assert.EqualValues(t, 0, p.free)
-		third.Give()
-		last.Give()
+		third.Release()
+		last.Release()
 		assert.EqualValues(t, 1000, p.free)
 		assert.Empty(t, p.used)
 		assert.Empty(t, p.held)
@@ -203,14 +203,14 @@ func TestPoolConcurrentSetLevels(t *testing.T) {
 		h := Holder{string(rune('a' + i%4)), fmt.Sprint(i % 6)}
 		all.Go(func() {
 			for n := range int64(500) {
-				if part, ok := p.Take(h, n%40); ok {
-					part.Give()
+				if part, ok := p.Acquire(h, n%40); ok {
+					part.Release()
 				}
 				if part, err := p.Wait(t.Context(), h, n%120, n%120); assert.NoError(t, err) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 					_ = part.Grow(ctx, n%90)
 					cancel()
-					part.Give()
+					part.Release()
 				}
 			}
 		})
@@ -249,7 +249,7 @@ func TestPoolGrow(t *testing.T) {
 		go func() { grown <- b.Grow(t.Context(), 70) }()
 		synctest.Wait()
 		assert.Empty(t, grown)
-		a.Give()
+		a.Release()
 		synctest.Wait()
 		assert.Len(t, grown, 1)
 		assert.NoError(t, <-grown)
@@ -259,16 +259,16 @@ func TestPoolGrow(t *testing.T) {
 		assert.EqualValues(t, 100, b.n, "the part is reduced to the size of the pool")
 		late, cancel := context.WithCancel(t.Context())
 		cancel()
-		other, ok := p.Take(Holder{Name: "d"}, 0)
+		other, ok := p.Acquire(Holder{Name: "d"}, 0)
 		assert.True(t, ok)
 		assert.ErrorIs(t, other.Grow(late, 1), context.Canceled, "there is no room")
 		assert.NoError(t, b.Grow(t.Context(), 50))
 		assert.EqualValues(t, 100, b.n, "Grow to a smaller size does not shrink the part")
-		b.Give()
+		b.Release()
 		synctest.Wait()
 		c := <-begun
 		assert.EqualValues(t, 1, c.n)
-		c.Give()
+		c.Release()
 		assert.EqualValues(t, 100, p.free)
 		assert.Empty(t, p.held)
 	})
@@ -302,7 +302,7 @@ func TestPoolGrowDeadlockIsResolved(t *testing.T) {
 			if parts[i].Held() {
 				n++
 			}
-			parts[i].Give()
+			parts[i].Release()
 		}
 		assert.Equal(t, 3, n)
 		assert.EqualValues(t, 100, p.free)
@@ -340,7 +340,7 @@ func TestPoolWaitOrder(t *testing.T) {
 		defer cancel()
 		_, err = p.Wait(ctx, Holder{Name: "e"}, 1, 1)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		first.Give()
+		first.Release()
 		synctest.Wait()
 		assert.ElementsMatch(t, []string{"b20", "a10", "a1", "c60", "d1"}, order)
 		all.Wait()
@@ -348,7 +348,7 @@ func TestPoolWaitOrder(t *testing.T) {
 		// A claim whose context ends makes room for the next.
 		p = NewPool(100)
 		order = nil
-		_, ok := p.Take(Holder{Name: "a"}, 90)
+		_, ok := p.Acquire(Holder{Name: "a"}, 90)
 		assert.True(t, ok)
 		ctx, cancel = context.WithCancel(t.Context())
 		all.Go(func() {

@@ -48,7 +48,7 @@ type Handler struct {
 	drained atomic.Bool
 }
 
-// New returns a Handler whose grace period begins now.
+// New returns a Handler. Its grace period begins now.
 func New(o Options) *Handler {
 	return &Handler{o: o, started: time.Now(), results: newResults(o.Names)}
 }

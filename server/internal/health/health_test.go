@@ -21,8 +21,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestHealth requests every endpoint, with failures of the store and of the program's own check.
-func TestHealth(t *testing.T) {
+// TestHealthEndpointsReportFailures requests every endpoint, with failures of the store and of the program's own check.
+func TestHealthEndpointsReportFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)

@@ -1,5 +1,5 @@
-// Package impersonate reads the Impersonate-* headers, with which a caller who
-// is allowed to acts as somebody else.
+// Package impersonate reads the Impersonate-* headers, with which a caller with permission acts as
+// another user.
 package impersonate
 
 import (
@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// The headers.
+// The impersonation headers.
 const (
 	UserHeader  = "Impersonate-User"
 	GroupHeader = "Impersonate-Group"
@@ -21,21 +21,21 @@ const (
 	ExtraPrefix = "Impersonate-Extra-"
 )
 
-// maxChecks bounds how many rights one request can ask for.
+// maxChecks limits the permissions that a request can require.
 const maxChecks = 500
 
-// Request is what the headers of a request ask for.
+// Request is the impersonation that the headers of a request ask for.
 type Request struct {
-	// User is whom to act as, with the groups that such a user always has.
+	// User is the user to act as, with the groups that such a user always has.
 	User *auth.User
-	// Checks are the actions that the caller must be allowed to do, all of
-	// them. Their User is for the server to set.
+	// Checks are the attributes that must all be authorized for the caller. The server sets their
+	// User.
 	Checks []auth.Attributes
 }
 
-// Parse reads the headers; without any the result is nil, and an empty user or
-// uid is as good as none. Of several users or uids the first counts. A group, uid
-// or extra without a user is a bad request, a *meta.Status.
+// Parse reads the headers. The result is nil if h has none of them. Empty users and uids are ignored;
+// of several users or uids, the first applies. A group, uid or extra without a user is a 400
+// *meta.Status.
 func Parse(h http.Header, p names.Profile) (*Request, error) {
 	more := extras.Headers(h, ExtraPrefix)
 	groups, uids, users := h[GroupHeader], given(h[UIDHeader]), given(h[UserHeader])
@@ -72,13 +72,13 @@ func Parse(h http.Header, p names.Profile) (*Request, error) {
 	return q, nil
 }
 
-// given returns values without the empty ones.
+// given returns the values that are not empty.
 func given(values []string) []string {
 	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 }
 
-// account takes the user name of a service account apart. One that no account
-// can have is a user's like any other.
+// account splits the user name of a service account. ok is false if no service account can have the
+// name; it is then handled like any other user name.
 func account(user string) (namespace, name string, ok bool) {
 	namespace, name, ok = auth.SplitServiceAccount(user)
 	return namespace, name, ok && len(meta.CheckDNSLabel(namespace)) == 0 && len(meta.CheckDNSSubdomain(name)) == 0
@@ -96,7 +96,7 @@ func (q *Request) require(a auth.Attributes) {
 	q.Checks = append(q.Checks, a)
 }
 
-// complete adds the groups that come with the name.
+// complete adds the groups that every user of this name has.
 func (q *Request) complete(groupsGiven bool) {
 	u := q.User
 	if ns, _, ok := account(u.Name); ok && !groupsGiven {

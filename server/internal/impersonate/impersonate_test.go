@@ -87,7 +87,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Of several values the one that is checked is the one that is used.
+// TestParseFirst checks that the first of several values of a header is checked and used.
 func TestParseFirst(t *testing.T) {
 	q, err := impersonate.Parse(header("Impersonate-User", "zoe", "Impersonate-User", "admin", "Impersonate-Uid", "1", "Impersonate-Uid", "2"), names.Orch)
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestParseFirst(t *testing.T) {
 	assert.Equal(t, "1", q.Checks[1].Name)
 }
 
-// TestRightsOfARequestAreBounded checks the largest request, and one with a group more.
+// TestRightsOfARequestAreBounded checks the largest request, and a request with another group.
 func TestRightsOfARequestAreBounded(t *testing.T) {
 	h := header("Impersonate-User", "zoe")
 	for i := range 499 {
@@ -112,7 +112,7 @@ func TestRightsOfARequestAreBounded(t *testing.T) {
 	assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
 }
 
-func TestParseFaults(t *testing.T) {
+func TestParseRejectsInvalidHeaders(t *testing.T) {
 	many := header("Impersonate-User", "zoe")
 	for i := range 1000 {
 		many.Add("Impersonate-Group", fmt.Sprint(i))

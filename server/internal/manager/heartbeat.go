@@ -19,7 +19,7 @@ import (
 func (m *Manager) heartbeat(ctx context.Context) {
 	l := ownLease{m.o.Objects.Leadership(election.ServerLeasesAt(m.o.Advertise) + uuid.NewString()[:8])}
 	candidate := election.Candidate{
-		Record: l, Identity: m.o.Advertise.String(), Duration: election.Duration, Longest: election.Duration,
+		Record: l, Identity: m.o.Advertise.String(), Duration: election.Duration, MaxDuration: election.Duration,
 		Log: slog.New(warnings{m.o.Log.With("lease", l.Lease().String()).Handler()}),
 	}
 	for ctx.Err() == nil { // Run returns if the Lease was lost: acquire it again

@@ -102,7 +102,7 @@ func (m *Manager) leadGroup(ctx context.Context, g group, id string, decided fun
 	leads, holder, rerun := m.leads.WithLabelValues(g.lease), "", false
 	leads.Set(0)
 	candidate := election.Candidate{
-		Record: l, Identity: id, Duration: leaseDuration, Longest: leaseDuration, Log: log,
+		Record: l, Identity: id, Duration: leaseDuration, MaxDuration: leaseDuration, Log: log,
 		Slow: m.slowRenewals.WithLabelValues(g.lease).Inc,
 		Seen: func(now string) {
 			switch {
@@ -122,7 +122,7 @@ func (m *Manager) leadGroup(ctx context.Context, g group, id string, decided fun
 	work := func(ctx context.Context, fence *consistency.LeaderFence) error {
 		again := rerun
 		rerun = true
-		return m.work(consistency.WithLeaderFence(ctx, fence), g.members, objects.Led{Client: m.o.Client, Fence: fence}, again, decided)
+		return m.work(consistency.WithLeaderFence(ctx, fence), g.members, objects.LeaderClient{Client: m.o.Client, Fence: fence}, again, decided)
 	}
 	if g.lease == leaseCleanup {
 		candidate.Vacant = func(ctx context.Context) {

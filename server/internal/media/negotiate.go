@@ -37,9 +37,9 @@ type Type struct {
 	Pretty      bool   // the client sent ;pretty=1
 }
 
-// Offer lists the representations that an endpoint supports. The zero Offer has JSON and YAML of
+// Supported lists the representations that an endpoint supports. The zero Offer has JSON and YAML of
 // whole objects.
-type Offer struct {
+type Supported struct {
 	Protobuf   bool // the kind has a protobuf encoding
 	Metadata   bool // Partial and PartialList have a protobuf encoding, even if the kind has none
 	NoYAML     bool
@@ -66,7 +66,7 @@ type clause struct {
 // Negotiate returns the representation for an Accept header: of the clauses that the offer
 // satisfies, the clause of the highest quality, or the first of equal quality. An empty header and
 // */* mean JSON. The error is a 406 *meta.Status.
-func Negotiate(accept string, p names.Profile, offer Offer) (Type, error) {
+func Negotiate(accept string, p names.Profile, offer Supported) (Type, error) {
 	if len(accept) > maxAcceptBytes {
 		return Type{}, notAcceptable(p, offer)
 	}
@@ -123,7 +123,7 @@ func parseAccept(accept string) []clause {
 }
 
 // format returns the format of the clause and reports whether it is offered.
-func (c clause) format(p names.Profile, offer Offer) (codec.Format, bool) {
+func (c clause) format(p names.Profile, offer Supported) (codec.Format, bool) {
 	switch kind := c.main + "/" + c.sub; kind {
 	case "*/*", "application/json":
 		return codec.JSON, true
@@ -135,7 +135,7 @@ func (c clause) format(p names.Profile, offer Offer) (codec.Format, bool) {
 }
 
 // media returns the representation of the clause in a format and reports whether it is offered.
-func (c clause) media(p names.Profile, offer Offer, format codec.Format) (m Type, ok bool) {
+func (c clause) media(p names.Profile, offer Supported, format codec.Format) (m Type, ok bool) {
 	m.Format = format
 	if s, has := c.params["stream"]; has {
 		if s != "watch" || format == codec.YAML {
@@ -169,7 +169,7 @@ func (c clause) media(p names.Profile, offer Offer, format codec.Format) (m Type
 }
 
 // notAcceptable returns the 406 that lists the offered formats.
-func notAcceptable(p names.Profile, offer Offer) *meta.Status {
+func notAcceptable(p names.Profile, offer Supported) *meta.Status {
 	have := []string{"application/json"}
 	if !offer.NoYAML && !offer.Watch {
 		have = append(have, "application/yaml")

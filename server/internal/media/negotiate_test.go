@@ -14,13 +14,13 @@ import (
 
 func TestNegotiate(t *testing.T) {
 	const table = "application/json;as=Table;g=meta.k8s.io;v=v1"
-	item := media.Offer{Protobuf: true, Views: true}
-	list := media.Offer{Protobuf: true, Views: true, List: true}
-	watch := media.Offer{Protobuf: true, Views: true, List: true, Watch: true}
-	groups := media.Offer{Protobuf: true, Aggregated: true}
+	item := media.Supported{Protobuf: true, Views: true}
+	list := media.Supported{Protobuf: true, Views: true, List: true}
+	watch := media.Supported{Protobuf: true, Views: true, List: true, Watch: true}
+	groups := media.Supported{Protobuf: true, Aggregated: true}
 	for _, row := range []struct {
 		accept string
-		offer  media.Offer
+		offer  media.Supported
 		want   media.Type
 	}{
 		{"", item, media.Type{}},
@@ -33,7 +33,7 @@ func TestNegotiate(t *testing.T) {
 		{"application/xml,application/yaml", item, media.Type{Format: codec.YAML}},
 		{"application/json;q=0.1, application/yaml;q=0.9", item, media.Type{Format: codec.YAML}},
 		{"application/vnd.kubernetes.protobuf, application/json", item, media.Type{Format: codec.Protobuf}},
-		{"application/vnd.kubernetes.protobuf, application/json", media.Offer{}, media.Type{}},
+		{"application/vnd.kubernetes.protobuf, application/json", media.Supported{}, media.Type{}},
 		{"application/json;q=0, application/yaml;q=0.1", item, media.Type{Format: codec.YAML}},
 		{"application/json; charset=utf-8", item, media.Type{}},
 		{"application/json;pretty=1", item, media.Type{Pretty: true}},
@@ -60,7 +60,7 @@ func TestNegotiate(t *testing.T) {
 	}
 	for _, row := range []struct {
 		accept string
-		offer  media.Offer
+		offer  media.Supported
 	}{
 		{"text/html", item}, {"image/png", item}, {"text/csv", watch}, {"application/yaml", watch}, {"json", item}, {"application/json;q=0", item},
 		{"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", list},
@@ -126,7 +126,7 @@ func TestMediaContentType(t *testing.T) {
 func FuzzNegotiate(f *testing.F) {
 	f.Add("application/json;as=Table;g=meta.k8s.io;v=v1,*/*;q=0.1")
 	f.Fuzz(func(t *testing.T, accept string) {
-		m, err := media.Negotiate(accept, names.Kubernetes, media.Offer{Views: true})
+		m, err := media.Negotiate(accept, names.Kubernetes, media.Supported{Views: true})
 		if err != nil && meta.ReasonOf(err) != meta.ReasonNotAcceptable || err == nil && m.Format == codec.Protobuf {
 			t.Fatalf("%q: %+v, %v", accept, m, err)
 		}

@@ -24,11 +24,11 @@ type backend struct {
 
 	took         *prometheus.HistogramVec
 	count, fault *prometheus.CounterVec
-	kept         metrics.Kept[key, *counts]
+	kept         metrics.HandleCache[key, *counts]
 	labeled      map[meta.GroupResource]bool // resources that have series; used only by makeCounts and forget, which kept serializes
 }
 
-// historianBackend is a backend whose store is a storage.HistoryReader.
+// historianBackend is a backend over a storage.HistoryReader.
 type historianBackend struct {
 	*backend
 	storage.HistoryReader

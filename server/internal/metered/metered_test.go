@@ -61,9 +61,9 @@ func values(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return out
 }
 
-// TestOperations checks the labels of operations, and that regular results of the store do not
+// TestRegularResultsAreNoErrors checks the labels of operations, and that regular results of the store do not
 // count as errors.
-func TestOperations(t *testing.T) {
+func TestRegularResultsAreNoErrors(t *testing.T) {
 	var catalog resource.Catalog
 	typ, err := resource.Compile(registry.Of(registry.Definition[thing]{Group: "example.com", Version: "v1", Kind: "Thing"}), names.Kubernetes)
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 
 // Lists are written from blocks. A block has the JSON texts of neighbouring objects, joined by commas and without
 // apiVersion and kind, which a list has only once. The block is the only copy of these texts, so it needs no
-// additional memory, and a list whose objects are in blocks is written without copying.
+// additional memory, and a list of objects in blocks is written without copying.
 const (
 	blockSize = 256 << 10 // approximate bytes of a block
 	longText  = 16 << 10  // texts of this length are not copied into blocks

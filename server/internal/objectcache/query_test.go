@@ -158,9 +158,9 @@ func TestCursorByNameAndField(t *testing.T) {
 	}
 }
 
-// TestUnsureEntriesAreSelected checks that a query selects entries with undetermined values, and that Narrow then
+// TestUndeterminedEntriesAreSelected checks that a query selects entries with undetermined values, and that Narrow then
 // removes the entries that do not match.
-func TestUnsureEntriesAreSelected(t *testing.T) {
+func TestUndeterminedEntriesAreSelected(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.set.Cache(things)
 	q := fieldQuery(t, "spec.value=1,metadata.name!=y")

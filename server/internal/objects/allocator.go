@@ -69,11 +69,11 @@ func uniqueClaim(obj *meta.Object, v schema.UniqueValue) string {
 	return "unique/" + namespace + "/" + v.Field + v.Text
 }
 
-// allot lets the kind set the values of the pool that obj lacks, and claims the values of obj for a. sources are the
+// allocate lets the kind set the values of the pool that obj lacks, and claims the values of obj for a. sources are the
 // objects that define the pool. Values that other objects hold are not chosen. If the only free value, or the value
 // that obj requests, is claimed by a write under way, the error is a *storage.ConflictError. The next attempt then
 // competes for the value, because the other write may fail.
-func (p *allocator) allot(a *attempt, obj, live *meta.Object, sources []*meta.Object) ([]meta.StatusCause, error) {
+func (p *allocator) allocate(a *attempt, obj, live *meta.Object, sources []*meta.Object) ([]meta.StatusCause, error) {
 	p.Lock()
 	defer p.Unlock()
 	p.catchUp()

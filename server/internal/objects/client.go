@@ -197,12 +197,12 @@ func (c *Client) UpdateSerially(ctx context.Context, serial string, r meta.Group
 	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Sequence = resource.SerialKey(serial) })
 }
 
-// Admitted is the Client for updates that are part of admitted writes, and that therefore skip admission. An update
+// AdmittedClient is the Client for updates that are part of admitted writes, and that therefore skip admission. An update
 // may serve several writes. So it does not depend on the LeaderFence of any of them, and its reads are as new as the
 // call, not as the request of one of the writes.
-type Admitted struct{ *Client }
+type AdmittedClient struct{ *Client }
 
-func (c Admitted) withFreshReads(ctx context.Context) context.Context {
+func (c AdmittedClient) withFreshReads(ctx context.Context) context.Context {
 	if s := c.store.Load(); s != nil {
 		return s.withFreshReads(ctx)
 	}
@@ -210,26 +210,26 @@ func (c Admitted) withFreshReads(ctx context.Context) context.Context {
 }
 
 // Get implements client.Client.
-func (c Admitted) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
+func (c AdmittedClient) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
 	return c.Client.Get(c.withFreshReads(ctx), r, key)
 }
 
 // List implements client.Client.
-func (c Admitted) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
+func (c AdmittedClient) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
 	return c.Client.List(c.withFreshReads(ctx), r, namespace)
 }
 
 // Update implements client.Client.
-func (c Admitted) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
+func (c AdmittedClient) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
 	return c.update(consistency.WithLeaderFence(ctx, nil), r, key, subresource, change, func(w *Write) { w.Admitted = true })
 }
 
-// Acts is the Client of an acting subresource. Admission has admitted the body of the request, and does not run again
+// ActClient is the Client of an acting subresource. Admission has admitted the body of the request, and does not run again
 // for the changes that the subresource makes to the object.
-type Acts struct{ *Client }
+type ActClient struct{ *Client }
 
 // Update implements registry.Client.
-func (c Acts) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
+func (c ActClient) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
 	_, v, err := c.of(r)
 	if err != nil {
 		return nil, err
@@ -239,7 +239,7 @@ func (c Acts) Update(ctx context.Context, r meta.GroupResource, key meta.Key, su
 }
 
 // Delete implements registry.Client. It also skips admission, because it is part of the admitted request.
-func (c Acts) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
+func (c ActClient) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
 	return c.Client.Delete(Unadmitted(ctx), r, key, o)
 }
 

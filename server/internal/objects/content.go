@@ -10,12 +10,12 @@ import (
 	"orch.io/controlplane/server/internal/objectcache"
 )
 
-// Content is the Client of the controller that empties namespaces. It also lists and deletes objects of withheld
+// NamespaceContent is the Client of the controller that empties namespaces. It also lists and deletes objects of withheld
 // types, which the server knows but does not serve.
-type Content struct{ *Client }
+type NamespaceContent struct{ *Client }
 
 // Types implements client.Client.
-func (c Content) Types() []*registry.Type {
+func (c NamespaceContent) Types() []*registry.Type {
 	types := slices.Clone(c.Client.Types())
 	if s := c.store.Load(); s != nil {
 		for _, t := range s.o.Types().Withheld() {
@@ -26,7 +26,7 @@ func (c Content) Types() []*registry.Type {
 }
 
 // List implements client.Client.
-func (c Content) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
+func (c NamespaceContent) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
 	if s, v := c.withheld(r); v != nil {
 		return s.ownList(ctx, v, namespace)
 	}
@@ -34,7 +34,7 @@ func (c Content) List(ctx context.Context, r meta.GroupResource, namespace strin
 }
 
 // Delete implements client.Client.
-func (c Content) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
+func (c NamespaceContent) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
 	if s, v := c.withheld(r); v != nil {
 		return s.ownDelete(ctx, v, key, o)
 	}
@@ -42,9 +42,9 @@ func (c Content) Delete(ctx context.Context, r meta.GroupResource, key meta.Key,
 }
 
 // withheld returns the Store and the hub version of a withheld type, or nil if r is not a withheld type.
-func (c Content) withheld(r meta.GroupResource) (*Store, *resource.Version) {
+func (c NamespaceContent) withheld(r meta.GroupResource) (*Store, *resource.Version) {
 	if s := c.store.Load(); s != nil {
-		if t := s.o.Types().Stored(r); t != nil && t.Withheld {
+		if t := s.o.Types().Stored(r); t != nil && t.Unserved {
 			return s, t.Hub
 		}
 	}
@@ -53,7 +53,7 @@ func (c Content) withheld(r meta.GroupResource) (*Store, *resource.Version) {
 
 // Unknown returns the number of stored objects in a namespace for each resource that the server does not know. It
 // first waits until the caches are up to date.
-func (c Content) Unknown(ctx context.Context, namespace string) (map[meta.GroupResource]int, error) {
+func (c NamespaceContent) Unknown(ctx context.Context, namespace string) (map[meta.GroupResource]int, error) {
 	s := c.store.Load()
 	if s == nil {
 		return nil, meta.Unavailable("the server is not built yet")

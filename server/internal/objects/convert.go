@@ -64,7 +64,7 @@ func EntryIn(ctx context.Context, e *objectcache.Entry, v *resource.Version) (*o
 
 // needsConverter reports whether an entry must be converted by the Converter to be shown in a version.
 func needsConverter(e *objectcache.Entry, v *resource.Version) bool {
-	return v.Asks(e.Field("apiVersion"))
+	return v.NeedsConverter(e.Field("apiVersion"))
 }
 
 // convert returns the JSON of entries in a version, in the order of entries.
@@ -92,7 +92,7 @@ func textOf(obj *meta.Object) []byte { return bytes.Clone(codec.EncodeStored(nil
 // w.shown, so that a write fails if its result cannot be shown to the caller.
 func (w *Write) toHub(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
 	stored, err := w.Version.Hub.Convert(ctx, obj)
-	if err != nil || !w.Version.Asks(stored.APIVersion()) {
+	if err != nil || !w.Version.NeedsConverter(stored.APIVersion()) {
 		return stored, err
 	}
 	shown, err := w.Version.Convert(ctx, stored)

@@ -14,9 +14,9 @@ import (
 // deletion also removes the object, unless the server or the store fails between its two commits.
 const endingTime = 10 * time.Second
 
-// Ending returns the controller that completes graceful deletions that were interrupted between their two commits,
+// DeletionCompleter returns the controller that completes graceful deletions that were interrupted between their two commits,
 // see Store.store. Its keys are storage keys.
-func Ending(t *resource.Type) client.Controller {
+func DeletionCompleter(t *resource.Type) client.Controller {
 	return client.Controller{
 		Name: "ending", Types: []meta.GroupResource{t.GroupResource()}, Identity: true,
 		MapEvent: func(c client.Event) []string {

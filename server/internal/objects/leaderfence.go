@@ -36,25 +36,25 @@ func requireLeader(ctx context.Context, required []*precondition, ws []storage.W
 
 func setsValue(w storage.Write) bool { return w.Value != nil }
 
-// Led is the Client of a controller that works under a LeaderFence. The fence applies to every write, whatever its
+// LeaderClient is the Client of a controller that works under a LeaderFence. The fence applies to every write, whatever its
 // context.
-type Led struct {
+type LeaderClient struct {
 	*Client
 	Fence *consistency.LeaderFence
 }
 
 // Create implements client.Client.
-func (l Led) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
+func (l LeaderClient) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
 	return l.Client.Create(consistency.WithLeaderFence(ctx, l.Fence), r, obj)
 }
 
 // Update implements client.Client.
-func (l Led) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
+func (l LeaderClient) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
 	return l.Client.Update(consistency.WithLeaderFence(ctx, l.Fence), r, key, subresource, change)
 }
 
 // Delete implements client.Client.
-func (l Led) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
+func (l LeaderClient) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
 	return l.Client.Delete(consistency.WithLeaderFence(ctx, l.Fence), r, key, o)
 }
 

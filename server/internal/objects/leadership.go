@@ -101,9 +101,9 @@ func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) 
 	var conflict *storage.ConflictError
 	switch {
 	case errors.As(err, &conflict):
-		return nil, election.ErrTaken
+		return nil, election.ErrConflict
 	case errors.Is(err, storage.ErrFull) && wins:
-		return nil, fmt.Errorf("%w: %w", election.ErrNoRoom, err)
+		return nil, fmt.Errorf("%w: %w", election.ErrStoreFull, err)
 	case errors.Is(err, storage.ErrFull) && lease.Spec.HolderIdentity != "":
 		return l.unrenewed(ctx, lease, expect)
 	case err != nil:
@@ -116,12 +116,12 @@ func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) 
 	return &stored, nil
 }
 
-// unrenewed returns a lease that could not be renewed for lack of room, or election.ErrTaken if the Lease is no
+// unrenewed returns a lease that could not be renewed for lack of room, or election.ErrConflict if the Lease is no
 // longer at that revision.
 func (l *Leadership) unrenewed(ctx context.Context, lease *election.Lease, at storage.Revision) (*election.Lease, error) {
 	now, err := l.store.currentRecord(ctx, l.leaseKey())
 	if err == nil && now.Revision != at {
-		err = election.ErrTaken
+		err = election.ErrConflict
 	}
 	return lease, err
 }

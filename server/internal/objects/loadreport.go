@@ -15,7 +15,7 @@ import (
 // Problem describes stored data that a type cannot show.
 type Problem struct {
 	Resource meta.GroupResource
-	What     string     // the problem, as a predicate: "has the field ..."
+	Text     string     // the problem, as a predicate: "has the field ..."
 	Objects  int        // number of objects with the problem
 	Keys     []meta.Key // of the first objects
 }
@@ -102,7 +102,7 @@ func (of *kindReport) add(k *kind, key meta.Key, what string) {
 		p = of.problems[what]
 	}
 	if p == nil {
-		p = &problem{Problem: Problem{Resource: k.t.GroupResource(), What: what}}
+		p = &problem{Problem: Problem{Resource: k.t.GroupResource(), Text: what}}
 		of.problems[what] = p
 	}
 	if p.Objects > 0 && p.last == key {
@@ -131,11 +131,11 @@ func (r *Records) Accept(ctx context.Context, anyway bool) ([]Problem, error) {
 			r.log.Info("stored objects have the shape of another release; each is fitted when it is read, until it is written again", "resource", k.t.GroupResource(), "objects", of.fitted)
 		}
 		for _, p := range of.problems {
-			r.log.Warn("stored objects have data that is not shown; it is kept in the store", "resource", p.Resource, "objects", p.Objects, "problem", p.What)
+			r.log.Warn("stored objects have data that is not shown; it is kept in the store", "resource", p.Resource, "objects", p.Objects, "problem", p.Text)
 		}
 	}
 	slices.SortFunc(problems, func(a, b Problem) int {
-		return cmp.Or(strings.Compare(a.Resource.String(), b.Resource.String()), strings.Compare(a.What, b.What))
+		return cmp.Or(strings.Compare(a.Resource.String(), b.Resource.String()), strings.Compare(a.Text, b.Text))
 	})
 	if len(problems) > 0 && !anyway {
 		return problems, nil

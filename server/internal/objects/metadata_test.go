@@ -98,8 +98,8 @@ func TestPropagationKeepsOtherFinalizers(t *testing.T) {
 	}
 }
 
-// TestFinished checks when the record of an object that is being deleted is removed.
-func TestFinished(t *testing.T) {
+// TestDeletedObjectIsRemovedWhenFinished checks when the record of an object that is being deleted is removed.
+func TestDeletedObjectIsRemovedWhenFinished(t *testing.T) {
 	plain, held := &resource.Type{}, &resource.Type{}
 	held.RetainOnDelete = func(*meta.Object) bool { return true }
 	const deleted = `"deletionTimestamp":"2026-01-01T00:00:00Z"`
@@ -137,8 +137,9 @@ func TestContinueTokens(t *testing.T) {
 	assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
 }
 
-// TestUncertain checks which errors of a commit leave open whether it was made: admission keeps what it counted then.
-func TestUncertain(t *testing.T) {
+// TestErrorsThatLeaveOutcomeUnknown checks which errors of a commit leave open whether it was made: admission
+// keeps what it counted then.
+func TestErrorsThatLeaveOutcomeUnknown(t *testing.T) {
 	for _, err := range []error{
 		meta.Conflict(meta.GroupResource{}, "a", "no"), &storage.ConflictError{}, errDeposed, storage.ErrFull, storage.ErrTooLarge, storage.ErrInvalidCommit,
 	} {

@@ -33,7 +33,7 @@ type ground string
 const (
 	becauseAdmitted ground = "admission decided by this object"
 	becauseCounted  ground = "admission counted the objects of this namespace"
-	becauseSerial   ground = "the write follows the last one of this sequence"
+	becauseSequence ground = "the write follows the last one of this sequence"
 	becauseDefined  ground = "this definition determines the stored version of the object"
 	becauseUnique   ground = "the object reserves this value"
 	becauseLeader   ground = "the controller writes as the leader of this term"

@@ -27,7 +27,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if err := v.PrepareForWrite(write); err != nil {
 		return err
 	}
-	if err := s.allot(ctx, a, obj, live); err != nil {
+	if err := s.allocate(ctx, a, obj, live); err != nil {
 		return err
 	}
 	// Fields that the kind does not have are dropped: plugins and webhooks may know another version of the kind than
@@ -82,8 +82,8 @@ func (s *Store) validate(ctx context.Context, a *attempt, write *registry.Change
 	return nil
 }
 
-// allot sets the values that an object lacks from the pool of its kind, if the kind has a pool.
-func (s *Store) allot(ctx context.Context, a *attempt, obj, live *meta.Object) error {
+// allocate sets the values that an object lacks from the pool of its kind, if the kind has a pool.
+func (s *Store) allocate(ctx context.Context, a *attempt, obj, live *meta.Object) error {
 	p := s.allocators[a.Version.GroupResource()]
 	if p == nil || p.t.Pool == nil || a.Sub != nil {
 		return nil
@@ -92,7 +92,7 @@ func (s *Store) allot(ctx context.Context, a *attempt, obj, live *meta.Object) e
 	if err != nil {
 		return err
 	}
-	causes, err := p.allot(a, obj, live, sources)
+	causes, err := p.allocate(a, obj, live, sources)
 	if len(causes) > 0 {
 		return meta.Invalid(a.Version.GroupKind(), obj.Name(), causes)
 	}

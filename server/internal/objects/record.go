@@ -58,7 +58,7 @@ type reading struct {
 // read returns the object of a record in the hub version. stored is the record without its signature; own reports
 // whether the signature is the shape of the kind. If own is false, the object is fitted. The result may share stored.
 func (k *kind) read(ctx context.Context, stored []byte, own bool) (reading, error) {
-	converts := k.t.Converts() || k.t.Releases()
+	converts := k.t.Converts() || k.t.HasOtherReleases()
 	if own && (!converts || codec.ScalarText(codec.FindField(stored, "apiVersion")) == k.t.Hub.GVK().APIVersion()) {
 		return reading{object: stored, own: true}, nil
 	}
@@ -90,7 +90,7 @@ func (k *kind) decode(stored []byte) (*record, error) {
 		return nil, err
 	}
 	rec := &record{primary: obj}
-	if rec.t, err = k.t.Reading(obj.APIVersion()); err != nil {
+	if rec.t, err = k.t.WithStoredVersions(obj.APIVersion()); err != nil {
 		return nil, err
 	}
 	if rec.t.Converts() { // otherwise the annotation is kept like any other
@@ -116,7 +116,7 @@ func (rec *record) takeCopies() error {
 			continue
 		}
 		object := meta.NewObject(maps.Clone(tree))
-		t, err := rec.t.Reading(object.APIVersion())
+		t, err := rec.t.WithStoredVersions(object.APIVersion())
 		if err != nil {
 			return err
 		}

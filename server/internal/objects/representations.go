@@ -54,7 +54,7 @@ func (f *representations) Show(ctx context.Context, obj *meta.Object, version me
 	case f.Sub != nil && f.Sub.Show != nil:
 		return f.sub(version).Shown(ctx, obj)
 	case f.body(version) != nil:
-		return f.body(version).As(ctx, obj)
+		return f.body(version).ConvertIfNeeded(ctx, obj)
 	}
 	v := f.Version.VersionIn(version)
 	if v == nil {
@@ -113,7 +113,7 @@ func (f *representations) Take(ctx context.Context, r *admission.Request, shown,
 		return nil, err
 	}
 	if f.body(version) != nil {
-		if changed, err = f.Sub.Body.As(ctx, changed); err != nil {
+		if changed, err = f.Sub.Body.ConvertIfNeeded(ctx, changed); err != nil {
 			return nil, err
 		}
 	}

@@ -26,7 +26,7 @@ func (s *Store) joinSequence(ctx context.Context, a *attempt, key string) error 
 	if err != nil {
 		return err
 	}
-	a.require(&precondition{Write: storage.Write{Key: key, Value: []byte(a.Version.StorageKey(a.Key)), Expect: last}, reason: becauseSerial})
+	a.require(&precondition{Write: storage.Write{Key: key, Value: []byte(a.Version.StorageKey(a.Key)), Expect: last}, reason: becauseSequence})
 	return nil
 }
 

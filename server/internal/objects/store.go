@@ -72,7 +72,7 @@
 // # Locks
 //
 // writeQueues.mu, usage.mu and the lock of an allocator are never held together, nor while waiting for the backend,
-// admission or another writer. The lock of an allocator is held while the kind chooses values (registry.Allocator.Allot)
+// admission or another writer. The lock of an allocator is held while the kind chooses values (registry.Allocator.Allocate)
 // and the cache is read. usage.mu is held while the byte count of the cache set is read. A write releases its claim
 // on a value, or on bytes, only after the cache shows the object or the write has failed, so that nothing in use
 // looks free in between.

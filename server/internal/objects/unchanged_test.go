@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/apply"
 )
 
-func TestUnchanged(t *testing.T) {
+func TestWriteWithoutChangeIsDetected(t *testing.T) {
 	live := meta.NewObject(parseTree(t, `{"kind":"K","metadata":{"name":"a","resourceVersion":"1","managedFields":[
 		{"manager":"a","operation":"Apply","apiVersion":"v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:a":{}}},
 		{"manager":"b","operation":"Apply","apiVersion":"v1","time":"2026-01-01T00:00:01Z","fieldsType":"FieldsV1","fieldsV1":{"f:a":{}}}]},"data":{"a":"1"}}`))

@@ -70,7 +70,7 @@ type attempt struct {
 
 	slot         *slot    // in the queue of the key; nil: none
 	unseenClaims []string // claims of unreadable objects, which the cache does not show, see reserve
-	races        bool     // values that are claimed by other writes may be chosen, see allocator.allot
+	races        bool     // values that are claimed by other writes may be chosen, see allocator.allocate
 
 	required     []*precondition    // of the commit, see require
 	entry        *objectcache.Entry // of the live object, or nil

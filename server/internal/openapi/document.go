@@ -62,7 +62,7 @@ func (t Text) Bytes() []byte {
 	return b.Bytes()
 }
 
-// members is a JSON object whose values are encoded separately. A value of type func() map[string]any is called when
+// members is a JSON object with values that are encoded separately. A value of type func() map[string]any is called when
 // it is encoded, so that only one such value is in memory at a time.
 type members map[string]any
 

@@ -234,7 +234,7 @@ func keepKinds(def map[string]any, key string, gv meta.GroupVersion) {
 	}
 }
 
-// schema checks that clients can read a schema whose members are already sanitized. Clients reject a whole document
+// schema checks that clients can read a schema with sanitized members. Clients reject a whole document
 // if they cannot read one of its schemas.
 func (r *partReader) schema(s map[string]any) error {
 	if ref, is := s["$ref"].(string); is {

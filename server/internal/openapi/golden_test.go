@@ -64,7 +64,7 @@ spec:
           status: {type: object, properties: {replicas: {type: integer}}}
 `
 
-func TestGolden(t *testing.T) {
+func TestDocumentsMatchGoldenFiles(t *testing.T) {
 	s := catalog(t, registry.FromCRD([]byte(definition)))
 	in := info(s)
 	gv := meta.GroupVersion{Group: "example.com", Version: "v1alpha1"}

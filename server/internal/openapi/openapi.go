@@ -105,7 +105,7 @@ func newBuilder(info Info, d dialect) *builder {
 // version adds the paths and the definitions of a type in one version.
 func (b *builder) version(v *resource.Version) {
 	item := ""
-	if v.Dummy == "" {
+	if v.DiscoveryKind == "" {
 		item = b.kind(v)
 	}
 	b.operations(v, item)

@@ -36,7 +36,7 @@ type endpoint struct {
 // operations adds the paths of a version.
 func (b *builder) operations(v *resource.Version, item string) {
 	base, proto := basePath(v.GroupVersion()), v.Proto() != nil
-	at := endpoint{Version: v, path: base + "/" + v.Plural, id: cmp.Or(v.Dummy, v.Kind), tag: b.tag(v.GroupVersion()), protobuf: proto, item: item}
+	at := endpoint{Version: v, path: base + "/" + v.Plural, id: cmp.Or(v.DiscoveryKind, v.Kind), tag: b.tag(v.GroupVersion()), protobuf: proto, item: item}
 	if v.Act != nil {
 		if v.Namespaced {
 			at = at.namespaced(base)
@@ -44,7 +44,7 @@ func (b *builder) operations(v *resource.Version, item string) {
 		b.add(at, []string{"create"})
 		return
 	}
-	if v.Dummy == "" {
+	if v.DiscoveryKind == "" {
 		at.list = b.list(v, item)
 	}
 	if v.Namespaced {

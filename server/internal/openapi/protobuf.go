@@ -166,7 +166,7 @@ func (m messages) member(dst []byte, f member, v any) []byte {
 	return dst
 }
 
-// begin appends the tag of a field whose length is not known yet, and one byte for the length. end sets the length,
+// begin appends the tag of a field of unknown length, and one byte for the length. end sets the length,
 // and moves the content if the length needs more than one byte.
 func begin(dst []byte, number protowire.Number) ([]byte, int) {
 	dst = protowire.AppendTag(dst, number, protowire.BytesType)

@@ -151,7 +151,7 @@ func (c *cluster) pod(name, node string, containers ...string) {
 		name, node, strings.Join(list, ",")))
 }
 
-func TestLog(t *testing.T) {
+func TestLogIsRequestedFromKubelet(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.pod("codes", "n", "code302", "code400", "code403", "code404", "code500")

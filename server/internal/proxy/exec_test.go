@@ -35,7 +35,7 @@ func (c *cluster) tunnel(res *http.Response) io.ReadWriteCloser {
 	return conn
 }
 
-func TestStreams(t *testing.T) {
+func TestStreamsAreRequestedFromKubelet(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	for _, method := range []string{"GET", "POST"} {

@@ -50,14 +50,14 @@ func (p *Proxy) checkForward(w *exchange.Response, r *exchange.Request) error {
 		// The extension server would clean the path, and serve a path that was not authorized.
 		return meta.BadRequest("the path must not contain . or .. elements: %q", r.Path)
 	}
-	if p.Aggregator.Passed(r.HTTP.Header) {
+	if p.Aggregator.IsLoop(r.HTTP.Header) {
 		return meta.Failure(http.StatusLoopDetected, "", "the APIService %s refers back to this server", r.Remote.Name)
 	}
 	if !r.Remote.Available {
 		p.Aggregator.Failed(r.Remote)
 		return meta.Unavailable("the server of %s is currently not available", r.Remote.GroupVersion)
 	}
-	if err := aggregator.Tellable(r.User); err != nil {
+	if err := aggregator.CheckIdentity(r.User); err != nil {
 		return err
 	}
 	if !r.Upgrades() {

@@ -347,10 +347,10 @@ func (r reply) causes() (list []string) {
 	return list
 }
 
-// firstFault returns the beginning of a message that goes on with a fault of the object: which of
-// several faults kube-apiserver finds first depends on the order in which it ranges over a map.
+// firstViolation returns the beginning of a message that goes on with a violation of the object: which of
+// several violations kube-apiserver finds first depends on the order in which it ranges over a map.
 // It answers 500 to an applied object that does not fit its schema, which this server does not follow.
-func firstFault(code int, message string) (int, string, bool) {
+func firstViolation(code int, message string) (int, string, bool) {
 	const typing, decoding = "failed to create typed patch object", "cannot be handled as a Batch: "
 	if strings.HasPrefix(message, typing) {
 		return http.StatusUnprocessableEntity, typing, true
@@ -375,7 +375,7 @@ func (r reply) outcome(field string) *outcome {
 		a.Warnings = append(a.Warnings, withoutNumber(w))
 	}
 	if r.body["kind"] == "Status" {
-		code, message, first := firstFault(r.code, withoutNumber(fmt.Sprint(r.body["message"])))
+		code, message, first := firstViolation(r.code, withoutNumber(fmt.Sprint(r.body["message"])))
 		if a.Code = code; first {
 			a.Causes = nil
 		}

@@ -23,7 +23,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// several starts servers over one store that each takes for shared with others.
+// several starts servers over the same store, which each server treats as shared.
 func several(t *testing.T, n int, store storage.Backend, configure ...func(*server.Builder)) (servers []*servertest.Server) {
 	for range n {
 		servers = append(servers, servertest.New(t, append([]func(*server.Builder){apitest.WithStorage(apitest.SharedStore{Backend: store})}, configure...)...))
@@ -31,8 +31,8 @@ func several(t *testing.T, n int, store storage.Backend, configure ...func(*serv
 	return servers
 }
 
-// crowd is clients that make and delete services, of which some have a port of the nodes. There
-// are never more of them at a time than the network has room for.
+// crowd is a group of clients that create and delete services, some of them with a node port. The
+// number of services never exceeds the addresses of the network.
 type crowd struct {
 	t                *testing.T
 	servers          []*servertest.Server
@@ -48,7 +48,7 @@ type madeService struct {
 	port bool
 }
 
-// create makes the next service at one of the servers, if there is room for it.
+// create creates the next service at one of the servers, if an address is free.
 func (c *crowd) create(at int) (bool, madeService) {
 	c.mu.Lock()
 	s := madeService{fmt.Sprint("s", c.next), c.next%3 == 0}
@@ -84,8 +84,8 @@ func (c *crowd) delete(at int, s madeService) {
 	}
 }
 
-// run lets each client make some services, and delete one when it is the turn of that or there is
-// no room; what each has left is live at the end.
+// run lets each client create services, and delete a service in some steps and whenever no address is
+// free. The services that are left at the end are live.
 func (c *crowd) run(clients, each int) {
 	var all sync.WaitGroup
 	for id := range clients {
@@ -110,8 +110,8 @@ func (c *crowd) run(clients, each int) {
 	all.Wait()
 }
 
-// verify asserts that no two services have one address or port, and that exactly what they have is
-// reserved.
+// verify asserts that no two services have the same address or port, and that the reservations are
+// exactly those of their values.
 func (c *crowd) verify(store storage.Backend) {
 	c.t.Helper()
 	addresses, ports := map[string]bool{}, map[int64]bool{}

@@ -25,8 +25,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// dying is the shared store of a server that dies after some commits: none that comes then is
-// made. Those of Leases do not count.
+// dying is the shared store of a server that dies after some commits: later commits fail. Commits of
+// Leases do not count.
 type dying struct {
 	storage.Backend
 
@@ -40,7 +40,7 @@ func (*dying) Close() error { return nil }
 
 var errDead = errors.New("the server is dead")
 
-// dieAfter lets the server die after some commits from now.
+// dieAfter lets the server die after the given number of further commits.
 func (d *dying) dieAfter(commits int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,8 +92,8 @@ type death struct {
 	least   int // commits that it takes
 }
 
-// atEachPoint lets a server die after each number of commits of an operation, and has another
-// server over the store, which has been there all the time, put right what is left.
+// atEachPoint repeats an operation and lets the server die after each possible number of commits.
+// Another server, which has shared the store all the time, then repairs the state.
 func (d death) atEachPoint(t *testing.T) {
 	also := d.also
 	if also == nil {
@@ -130,9 +130,9 @@ func (d death) atEachPoint(t *testing.T) {
 	}
 }
 
-// TestServersDieBetweenCommits: what a server leaves that dies between any two commits of an
-// operation another one brings to its end.
-func TestServersDieBetweenCommits(t *testing.T) {
+// TestOtherServerCompletesInterruptedOperation: if a server dies between any two commits of an
+// operation, another server completes the operation.
+func TestOtherServerCompletesInterruptedOperation(t *testing.T) {
 	t.Parallel()
 	pod := `{"metadata":{"name":"p"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`
 	for name, d := range map[string]death{
@@ -210,7 +210,7 @@ func TestServersDieBetweenCommits(t *testing.T) {
 	}
 }
 
-// manyPorts is a service with ports of the nodes.
+// manyPorts is a service with node ports.
 func manyPorts(n int) string {
 	var ports []string
 	for i := range n {
@@ -231,8 +231,9 @@ func keysOf(t *testing.T, store storage.Backend, prefix string) (keys []string) 
 	return keys
 }
 
-// TestServersDieAtTheirStart after any number of commits: the next one makes the rest.
-func TestServersDieAtTheirStart(t *testing.T) {
+// TestNextServerCompletesInterruptedStart: if a server dies after any number of commits of its
+// start, the next server makes the remaining commits.
+func TestNextServerCompletesInterruptedStart(t *testing.T) {
 	t.Parallel()
 	whole := func(store storage.Backend) []string {
 		s := servertest.New(t, apitest.WithStorage(&dying{Backend: store, left: -1}))
@@ -262,9 +263,9 @@ func TestServersDieAtTheirStart(t *testing.T) {
 	}
 }
 
-// TestWritesCrossedByTheirDefinition: what one server is about to store while another one
-// changes its definition is stored as that says, or not at all, by one commit: nothing is left
-// for a server that dies then.
+// TestWritesCrossedByTheirDefinition: if one server stores an object while another server changes
+// its definition, the object is stored by the new definition or not at all, in a single commit, so
+// that a server which dies leaves nothing to clean up.
 func TestWritesCrossedByTheirDefinition(t *testing.T) {
 	t.Parallel()
 	const stored = "widgets.example.com/default/w"

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestQuotaRecordsAreRemovedWithTheirNamespace: the records with which a quota is counted are
+// TestQuotaRecordsAreRemovedWithTheirNamespace: the records that count the usage of a quota are
 // removed some time after their namespace, and not before.
 func TestQuotaRecordsAreRemovedWithTheirNamespace(t *testing.T) {
 	t.Parallel()

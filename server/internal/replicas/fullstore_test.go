@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// crowdedStore is a store of several servers that takes nothing but deletions while it is full.
+// crowdedStore is a store of several servers that accepts only deletions while it is full.
 type crowdedStore struct {
 	apitest.SharedStore
 	full atomic.Bool
@@ -28,8 +28,8 @@ func (s *crowdedStore) Commit(ctx context.Context, ws ...storage.Write) (storage
 	return s.SharedStore.Commit(ctx, ws...)
 }
 
-// TestAFullStoreIsEmptied: while there is room for nothing, objects can be deleted, also pods
-// that run, and the controllers of whoever leads delete what goes with them.
+// TestAFullStoreIsEmptied: while the store is full, objects, including running pods, can be deleted,
+// and the leader's controllers delete their dependents.
 func TestAFullStoreIsEmptied(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})

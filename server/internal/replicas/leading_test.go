@@ -28,8 +28,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// fleet is several servers over one store, with a controller of configmaps that one of them
-// leads and another one that each runs.
+// fleet is several servers over the same store. A controller of configmaps runs on the leader, and
+// another controller runs on each server.
 type fleet struct {
 	t       testing.TB
 	store   *memstore.Store
@@ -112,7 +112,7 @@ const (
 	leaseKey   = "leases.coordination.k8s.io/kube-system/" + testLease
 )
 
-// leads returns what the metric of a server says of a Lease.
+// leads returns the value of a server's leader election metric for a Lease.
 func (f *fleet) leads(server int, lease string) float64 {
 	f.t.Helper()
 	families, err := f.metrics[server].Gather()
@@ -128,7 +128,7 @@ func (f *fleet) leads(server int, lease string) float64 {
 	return 0
 }
 
-// leader returns the number of the server that leads by a Lease, of those that run.
+// leader returns the index of the running server that leads by a Lease, or -1.
 func (f *fleet) leader(lease string, running ...int) int {
 	f.t.Helper()
 	found := -1
@@ -189,8 +189,8 @@ func TestOneServerLeads(t *testing.T) {
 	})
 }
 
-// TestLeadersHandOver in order: nobody waits for a Lease to run out, and who is next begins
-// with everything that is there.
+// TestLeadersHandOver: a leader that stops releases its Lease, so that the next leader begins at once,
+// with all existing objects.
 func TestLeadersHandOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -231,9 +231,9 @@ func TestLeadersHandOver(t *testing.T) {
 	})
 }
 
-// TestLeaderWithoutStore stops before another one leads, and stands again when the store
-// is back.
-func TestLeaderWithoutStore(t *testing.T) {
+// TestLeaderWithoutStoreStopsAndCompetesAgain: a leader that loses the store stops before
+// another server leads, and competes again when the store is back.
+func TestLeaderWithoutStoreStopsAndCompetesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -332,8 +332,8 @@ func drop(counts map[string]int, key string) map[string]int {
 	return counts
 }
 
-// TestInvalidLeaseDoesNotBlockElection: a Lease with odd values blocks the election no longer than
-// one that expires.
+// TestInvalidLeaseDoesNotBlockElection: a Lease with invalid values blocks the election no
+// longer than an expired Lease.
 func TestInvalidLeaseDoesNotBlockElection(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
@@ -361,8 +361,8 @@ func TestInvalidLeaseDoesNotBlockElection(t *testing.T) {
 	}
 }
 
-// TestLeasesAreOfOperators, too: who takes a Lease away, or deletes it, ends leading; who
-// labels it does not.
+// TestLeasesAreOfOperators: a leader stops if a user takes over or deletes its Lease, but not if a
+// user adds a label to it.
 func TestLeasesAreOfOperators(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -391,8 +391,8 @@ func TestLeasesAreOfOperators(t *testing.T) {
 	})
 }
 
-// TestLeadingWithoutLeases: servers that do not serve Leases agree all the same.
-func TestLeadingWithoutLeases(t *testing.T) {
+// TestElectionWorksWithoutServedLeases: servers that do not serve Leases still elect a leader.
+func TestElectionWorksWithoutServedLeases(t *testing.T) {
 	t.Parallel()
 	type thing struct {
 		meta.TypeMeta   `json:",inline"`
@@ -443,8 +443,9 @@ func TestLeadingWithoutLeases(t *testing.T) {
 	})
 }
 
-// TestOneUserOfAStoreLeads without a Lease, and at once after a crash.
-func TestOneUserOfAStoreLeads(t *testing.T) {
+// TestSingleUserOfStoreLeadsWithoutLease: a server that has the store for itself leads without a
+// Lease, and at once after a crash.
+func TestSingleUserOfStoreLeadsWithoutLease(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	defer store.Close()
@@ -460,7 +461,8 @@ func TestOneUserOfAStoreLeads(t *testing.T) {
 	}
 }
 
-// TestLeaderOfAFullStore goes on: it is the one who deletes, and nobody else can begin.
+// TestLeaderOfAFullStore: while the store is full, the leader continues to delete, and no other server
+// can be elected.
 func TestLeaderOfAFullStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

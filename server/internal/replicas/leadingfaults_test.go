@@ -27,7 +27,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// fullStore takes deletions alone.
+// fullStore is the plan of a full store: it accepts only deletions.
 func fullStore(c faultinject.Call) faultinject.Fault {
 	for _, w := range c.Writes {
 		if w.Value != nil {
@@ -37,7 +37,7 @@ func fullStore(c faultinject.Call) faultinject.Fault {
 	return faultinject.Fault{}
 }
 
-// unanswered makes commits of a key, whose answers are lost.
+// unanswered applies commits of a key and loses their answers.
 func unanswered(key string) faultinject.Plan {
 	return func(c faultinject.Call) faultinject.Fault {
 		if c.Op == faultinject.OpCommit && c.Key == key {
@@ -51,8 +51,8 @@ func gone(c faultinject.Call) faultinject.Fault {
 	return faultinject.Fault{Err: errors.New("no way to the store")}
 }
 
-// TestFullStoreWithoutLeader: where nobody can be elected for want of room, every server
-// deletes what may go, and nothing more is done without a leader.
+// TestFullStoreWithoutLeader: if no leader can be elected because the store is full, the cleanup
+// controllers run on every server and can only delete.
 func TestFullStoreWithoutLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestFullStoreWithoutLeader(t *testing.T) {
 	})
 }
 
-// TestFullStoreIsSwept: reservations that are nobody's go also where others lack, for which there is
-// no room. Those are made up for when there is, and until then nobody is told again and again.
+// TestFullStoreIsSwept: orphaned reservations are deleted from a full store even if other reservations
+// are missing. The missing ones are created when there is space, and are logged only once until then.
 func TestFullStoreIsSwept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,9 +122,9 @@ func TestFullStoreIsSwept(t *testing.T) {
 	})
 }
 
-// TestLeaderOfAFullStoreLearns that another one began while there was room, though it can
-// renew nothing.
-func TestLeaderOfAFullStoreLearns(t *testing.T) {
+// TestLeaderOfFullStoreNoticesSuccessor: the leader of a full store, which cannot renew its
+// Lease, notices that another server became the leader while there was room.
+func TestLeaderOfFullStoreNoticesSuccessor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -140,8 +140,8 @@ func TestLeaderOfAFullStoreLearns(t *testing.T) {
 	})
 }
 
-// TestReleaseAfterALostAnswer: nobody waits for a lease to run out whose holder ends in
-// order, though it does not know that it renewed it, or got it.
+// TestReleaseAfterALostAnswer: a server that shuts down releases its Lease even if the response to its
+// last acquisition or renewal was lost.
 func TestReleaseAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,8 +165,9 @@ func TestReleaseAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// TestLeadersRenewWhatOthersEdit all the time.
-func TestLeadersRenewWhatOthersEdit(t *testing.T) {
+// TestLeaseIsRenewedDespiteEdits: a leader renews its Lease although other clients edit the
+// Lease all the time.
+func TestLeaseIsRenewedDespiteEdits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -190,8 +191,9 @@ func TestLeadersRenewWhatOthersEdit(t *testing.T) {
 	})
 }
 
-// TestFormerLeaderSaysSo though its controllers have not ended.
-func TestFormerLeaderSaysSo(t *testing.T) {
+// TestFormerLeaderIsReportedBeforeControllersEnd: a former leader reports that it does not lead
+// although its controllers have not ended.
+func TestFormerLeaderIsReportedBeforeControllersEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -215,9 +217,9 @@ func TestFormerLeaderSaysSo(t *testing.T) {
 	})
 }
 
-// TestLeadersBeginWithAllThatWasWritten: what the leader before wrote, MapEvent has seen when
-// Reconcile is called.
-func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
+// TestMapEventSeesWritesOfFormerLeader: when a new leader calls Reconcile, MapEvent has seen all
+// writes of the former leader.
+func TestMapEventSeesWritesOfFormerLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -248,7 +250,7 @@ func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
 	})
 }
 
-// TestFailureOfTheControllers is told by who is asked whether they run.
+// TestFailureOfTheControllers: if the controllers cannot start, Run and Settle return the error.
 func TestFailureOfTheControllers(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
@@ -270,7 +272,7 @@ func TestFailureOfTheControllers(t *testing.T) {
 	require.NoError(t, s.Shutdown(context.Background()))
 }
 
-// wrongClock is the store of a machine whose clock is wrong, as the others see it.
+// wrongClock is the store of a machine with a wrong clock, as the other servers see it.
 type wrongClock struct {
 	*faultinject.Store
 	says []byte
@@ -322,8 +324,9 @@ func TestLeaderElectionToleratesClockSkew(t *testing.T) {
 	}
 }
 
-// TestLeaderOverASlowStore goes on, though each renewal takes longer than it is until the next.
-func TestLeaderOverASlowStore(t *testing.T) {
+// TestLeaderOverSlowStoreContinues: the leader continues although each renewal takes longer than
+// the interval between renewals.
+func TestLeaderOverSlowStoreContinues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)

@@ -71,9 +71,9 @@ func TestAllocatedValueIsNotAllocatedAgain(t *testing.T) {
 	require.Equal(t, []string{"a 10.0.0.0", "b 10.0.0.1"}, chosen[len(chosen)-2:])
 }
 
-// Five addresses, beside that of the server itself, and four ports are enough to
-// see each of them given once.
-func TestPool(t *testing.T) {
+// TestServersAllocateEachValueOnce: servers over the same store allocate each value once. Five
+// addresses, in addition to the address of the server, and four ports are enough to see that.
+func TestServersAllocateEachValueOnce(t *testing.T) {
 	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	small := func(b *server.Builder) {

@@ -25,15 +25,15 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// admits is a webhook that lets everything pass.
+// admits is a webhook that admits every request.
 var admits = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	var review struct{ Request struct{ UID string } }
 	_ = json.NewDecoder(r.Body).Decode(&review)
 	fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":true}}`, review.Request.UID)
 })
 
-// asking returns a server with whatever may look at a request, and tokens of an account and of
-// bootstrapping that may do everything.
+// asking returns a server with every kind of authenticator, authorizer and admission plugin, a service
+// account token and a bootstrap token. Both tokens may do everything.
 func asking(t *testing.T) (a *apitest.Client, account, bootstrap []string) {
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(t, err)
@@ -88,9 +88,9 @@ func asking(t *testing.T) (a *apitest.Client, account, bootstrap []string) {
 	return a, []string{"Authorization", "Bearer " + token}, []string{"Authorization", "Bearer abcdef.0123456789abcdef"}
 }
 
-// TestRequestsAskTheStoreOnce: whatever looks at a request, the store is asked for its newest
-// revision once for it, if that matters.
-func TestRequestsAskTheStoreOnce(t *testing.T) {
+// TestRequestReadsNewestRevisionOnce: a request reads the newest revision of the store at most
+// once, no matter how many authenticators, authorizers and admission plugins use it.
+func TestRequestReadsNewestRevisionOnce(t *testing.T) {
 	t.Parallel()
 	a, account, bootstrap := asking(t)
 	const (
@@ -247,7 +247,7 @@ func TestConflictRetryWaitsForTheConflictingRevision(t *testing.T) {
 }
 
 // TestAdmissionPluginReadsAreLinearizable: a read by an admission plugin is as new as the call,
-// even if the request in whose context it runs began earlier.
+// even if the request of its context began earlier.
 func TestAdmissionPluginReadsAreLinearizable(t *testing.T) {
 	t.Parallel()
 	var between func()
@@ -276,7 +276,7 @@ func TestAdmissionPluginReadsAreLinearizable(t *testing.T) {
 }
 
 // TestCallbacksMayReadOtherServers: code of the program that runs within a request can read from
-// another server, over another store or the same one.
+// another server, over another store or the same store.
 func TestCallbacksMayReadOtherServers(t *testing.T) {
 	t.Parallel()
 	other := servertest.New(t, apitest.WithStorage(apitest.SharedStore{Backend: memstore.New(memstore.Options{})}))

@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// smallNetwork serves 13 addresses, beside that of the server, and 100 ports.
+// smallNetwork serves 13 addresses, in addition to the address of the server, and 100 ports.
 func smallNetwork(store storage.Backend) func(*server.Builder) {
 	return func(b *server.Builder) {
 		b.Storage = store
@@ -31,7 +31,7 @@ func smallNetwork(store storage.Backend) func(*server.Builder) {
 	}
 }
 
-// reserved returns who holds which value, as the store has it.
+// reserved returns the holder of each reserved value from the store.
 func reserved(t *testing.T, store storage.Backend) map[string]string {
 	t.Helper()
 	_, records, err := store.Scan(t.Context(), resource.ReservationPrefix, "", 0)
@@ -44,7 +44,7 @@ func reserved(t *testing.T, store storage.Backend) map[string]string {
 	return out
 }
 
-// atOnce makes calls at the same time and returns how often each code came.
+// atOnce makes calls at the same time and returns the number of responses by status code.
 func atOnce(n int, call func(i int) int) map[int]int {
 	codes := make([]int, n)
 	var wg sync.WaitGroup
@@ -59,9 +59,10 @@ func atOnce(n int, call func(i int) int) map[int]int {
 	return count
 }
 
-// TestServersShareAPool: of servers over one store no two give a value twice, what
-// one gave back another one gives again, and no reservation outlives its object.
-func TestServersShareAPool(t *testing.T) {
+// TestServersReuseReleasedValues: servers over the same store never allocate a value twice,
+// allocate values again that another server released, and leave no reservation without an
+// object.
+func TestServersReuseReleasedValues(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
 		store := apitest.KeepOpen{Backend: inner}
@@ -103,9 +104,9 @@ func TestServersShareAPool(t *testing.T) {
 	})
 }
 
-// TestReservationsFollowTheirObjects: a change of type, and the last finalizer that
-// goes, give back what the object holds.
-func TestReservationsFollowTheirObjects(t *testing.T) {
+// TestChangedObjectReleasesReservations: a change of the type, and the removal of the last
+// finalizer, release the values of the object.
+func TestChangedObjectReleasesReservations(t *testing.T) {
 	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	s := servertest.New(t, smallNetwork(store))
@@ -121,8 +122,8 @@ func TestReservationsFollowTheirObjects(t *testing.T) {
 	require.Empty(t, reserved(t, store))
 }
 
-// TestReservationsOfOlderStores: what objects hold is reserved when a server starts,
-// and a reservation whose holder is gone, or that cannot be read, is in nobody's way.
+// TestReservationsOfOlderStores: a server reserves the values of all stored objects when it starts. A
+// reservation that is unreadable, or whose object was deleted, does not block its value.
 func TestReservationsOfOlderStores(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})
@@ -205,8 +206,9 @@ func TestReservationsPerCommitAreBounded(t *testing.T) {
 	})
 }
 
-// TestStoreRefusesTheSize: what the store does not take is 413.
-func TestStoreRefusesTheSize(t *testing.T) {
+// TestObjectTooLargeForStoreReturns413: the server answers 413 if the store refuses an object
+// because of its size.
+func TestObjectTooLargeForStoreReturns413(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, apitest.WithStorage(faultinject.Wrap(memstore.New(memstore.Options{}), func(c faultinject.Call) faultinject.Fault {
 		if c.Op == faultinject.OpCommit && strings.HasSuffix(c.Key, "/large") {

@@ -23,7 +23,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// disk is a kind of a program whose sizes are bounded in each namespace.
+// disk is a kind with a limit on the total size in each namespace.
 type disk struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -36,7 +36,7 @@ var disks = meta.GroupResource{Group: "example.com", Resource: "disks"}
 
 const diskQuota = 100 // gigabytes in a namespace
 
-// withDisks serves disks over a store, held to diskQuota by a plugin that sums what List returns.
+// withDisks serves disks over a store. A plugin enforces diskQuota with the sum over List.
 func withDisks(store storage.Backend) func(*server.Builder) {
 	return func(b *server.Builder) {
 		b.Storage = store
@@ -62,7 +62,7 @@ func checkDisks(ctx context.Context, r *admission.Request) error {
 	return err
 }
 
-// sumDisks returns the size of all disks of the namespace once the request is stored.
+// sumDisks returns the total size of the disks of the namespace after the request.
 func sumDisks(ctx context.Context, r *admission.Request) (int64, error) {
 	list, err := r.Server.List(ctx, disks.Group, disks.Resource, r.Namespace)
 	sum := r.Object.Int("gigabytes")
@@ -74,7 +74,7 @@ func sumDisks(ctx context.Context, r *admission.Request) (int64, error) {
 	return sum, err
 }
 
-// storedDisks returns how many gigabytes the disks of a namespace have.
+// storedDisks returns the total size of the disks of a namespace, in gigabytes.
 func storedDisks(t *testing.T, s *servertest.Server, namespace string) (sum int64) {
 	t.Helper()
 	list, err := s.Objects().List(t.Context(), disks, namespace)

@@ -29,9 +29,10 @@ func ready(t *testing.T, s *servertest.Server, name string) string {
 	return words
 }
 
-// TestServiceCIDRs: the network of the server is there from the start, others give
-// further addresses, and none goes while a service has an address of it alone.
-func TestServiceCIDRs(t *testing.T) {
+// TestUsedServiceCIDRIsNotDeleted: the ServiceCIDR of the server exists from the start, further
+// ServiceCIDRs provide further addresses, and no ServiceCIDR is deleted while a service has an
+// address that no other ServiceCIDR contains.
+func TestUsedServiceCIDRIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "Service").Allocator = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/30")}.Pool()
@@ -65,8 +66,9 @@ func TestServiceCIDRs(t *testing.T) {
 	apitest.Must(t, s, 404, "GET", cidrs+"/most", "")
 }
 
-// TestServersOwnNetwork: it gives nothing while it is being deleted, and comes back.
-func TestServersOwnNetwork(t *testing.T) {
+// TestDeletedServerNetworkIsCreatedAgain: the ServiceCIDR of the server provides no addresses
+// while it is being deleted, and is created again.
+func TestDeletedServerNetworkIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("a", ""))
@@ -81,9 +83,9 @@ func TestServersOwnNetwork(t *testing.T) {
 	require.Equal(t, "Ready=True", ready(t, s, "kubernetes"))
 }
 
-// TestDualStackServices: a network of both families gives services what their policy
-// asks for, when they are made and later.
-func TestDualStackServices(t *testing.T) {
+// TestDualStackServicesGetAddressesByPolicy: with addresses of both families, a service gets the
+// addresses that its policy requires, on create and on update.
+func TestDualStackServicesGetAddressesByPolicy(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "Service").Allocator = core.ServiceNetwork{

@@ -17,8 +17,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestServersSeeEachOthersWrites: what one server acknowledged another one shows in every
-// read but those that take any version, however late it hears of it.
+// TestServersSeeEachOthersWrites: every read on one server, except reads at any version, shows the
+// writes that another server acknowledged, even if the watch of the reading server lags.
 func TestServersSeeEachOthersWrites(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t)
@@ -65,8 +65,8 @@ func TestServersSeeEachOthersWrites(t *testing.T) {
 	w.B.Must(409, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a", "k", "7"))
 }
 
-// TestServersWatchEachOthersWrites: a watch begins with, or after, what other servers
-// acknowledged before, goes on at another server, and tells everything once.
+// TestServersWatchEachOthersWrites: a watch begins with or after the writes that other servers
+// acknowledged before, continues on another server, and reports each change once.
 func TestServersWatchEachOthersWrites(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t)
@@ -99,9 +99,9 @@ func TestServersWatchEachOthersWrites(t *testing.T) {
 	assert.Equal(t, "ADDED d", w.B.Watch(apitest.ConfigMapsPath + "?watch=1&resourceVersion=" + mark.ResourceVersion() + fields).NextN(3)[2])
 }
 
-// TestPagesMoveBetweenServers: each page of a list may come from another server, also from
-// one that started after the list began, and all show one state.
-func TestPagesMoveBetweenServers(t *testing.T) {
+// TestPagesMayComeFromDifferentServers: each page of a list may come from another server,
+// including a server that started after the list began, and all pages show the same state.
+func TestPagesMayComeFromDifferentServers(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, inner storage.Backend) {
 		store := apitest.KeepOpen{Backend: inner}
@@ -141,8 +141,8 @@ func without(list []string, name string) (rest []string) {
 	return rest
 }
 
-// TestServersObeyNewRights: a right that one server gave or took away holds on another with
-// the next request that is acknowledged there, also that of acting as somebody else.
+// TestServersObeyNewRights: a permission that one server granted or revoked, including impersonation,
+// applies to the next request on every server.
 func TestServersObeyNewRights(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t, servertest.RBAC, func(b *server.Builder) {
@@ -186,9 +186,9 @@ func TestServersObeyNewRights(t *testing.T) {
 	}
 }
 
-// TestServersSeeDeletedAccounts: the token of an account that was deleted at one server, or
-// of another one of its name, or that is bound to what was deleted, is worth nothing at another.
-func TestServersSeeDeletedAccounts(t *testing.T) {
+// TestTokensOfDeletedObjectsAreRefusedByOtherServers: a token is refused if its account, or the
+// object that it is bound to, was deleted or replaced through another server.
+func TestTokensOfDeletedObjectsAreRefusedByOtherServers(t *testing.T) {
 	t.Parallel()
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// inNamespace returns the keys of a store that lie in a namespace.
+// inNamespace returns the keys of the objects of a namespace.
 func inNamespace(t *testing.T, store storage.Backend, name string) (keys []string) {
 	t.Helper()
 	_, records, err := store.Scan(t.Context(), "", "", 0)
@@ -72,8 +72,8 @@ func TestCreateDuringNamespaceDeletionIsRefused(t *testing.T) {
 	})
 }
 
-// TestNamespacesThatManyServersFill: while servers fill a namespace another one deletes it;
-// nothing is left, and whoever was told that his object is there saw it go.
+// TestNamespacesThatManyServersFill: one server deletes a namespace while others create objects in it.
+// No object remains, and watches report the deletion of each object whose creation was acknowledged.
 func TestNamespacesThatManyServersFill(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
@@ -114,9 +114,9 @@ func TestNamespacesThatManyServersFill(t *testing.T) {
 	})
 }
 
-// TestNamespacesThatAdmissionChanges: who is asked about an object writes into its namespace,
-// each time: he is asked once, and the object is stored.
-func TestNamespacesThatAdmissionChanges(t *testing.T) {
+// TestAdmissionMayWriteToNamespaceOfObject: admission of an object writes into the namespace of
+// the object on each call: it is called once, and the object is stored.
+func TestAdmissionMayWriteToNamespaceOfObject(t *testing.T) {
 	t.Parallel()
 	namespaces, asked := meta.GroupResource{Resource: "namespaces"}, 0
 	s := servertest.New(t, func(b *server.Builder) {

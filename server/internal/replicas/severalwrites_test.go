@@ -37,9 +37,9 @@ func together(n int, call func(i int)) {
 	all.Wait()
 }
 
-// TestServersPatchOneObject: of patches that name no version, made at all servers, none is
-// refused and none is lost.
-func TestServersPatchOneObject(t *testing.T) {
+// TestPatchesAtSeveralServersAreNotLost: of patches without a resourceVersion at all servers,
+// none is refused and none is lost.
+func TestPatchesAtSeveralServersAreNotLost(t *testing.T) {
 	t.Parallel()
 	const clients, each = 24, 8
 	_, apis := three(t)
@@ -61,8 +61,8 @@ func TestServersPatchOneObject(t *testing.T) {
 	assert.Len(t, apis[1].Must(200, "GET", apitest.ConfigMapsPath+"/c", nil).Body["data"], clients*each)
 }
 
-// TestServersApplyToOneObject: managers that apply at different servers each have what they
-// applied; of those that force one field, one owns it, and it says what that one applied.
+// TestServersApplyToOneObject: managers that apply through different servers each own their fields. If
+// several managers force the same field, one of them owns it, and the field has its value.
 func TestServersApplyToOneObject(t *testing.T) {
 	t.Parallel()
 	const managers = 12
@@ -103,9 +103,9 @@ func TestServersApplyToOneObject(t *testing.T) {
 	assert.Equal(t, []string{"m" + apitest.NestedString(got, "data", "shared")}, owners)
 }
 
-// TestServersRemoveFinalizers: finalizers that are removed at different servers at the same time
-// are gone, and so is the object, once.
-func TestServersRemoveFinalizers(t *testing.T) {
+// TestFinalizersAreRemovedAtSeveralServers: if finalizers are removed through different servers
+// at the same time, all of them are removed, and the object is deleted once.
+func TestFinalizersAreRemovedAtSeveralServers(t *testing.T) {
 	t.Parallel()
 	_, apis := three(t)
 	watch := apis[2].Watch(apitest.ConfigMapsPath + "?watch=1&labelSelector=held")
@@ -136,9 +136,10 @@ func TestServersRemoveFinalizers(t *testing.T) {
 	}
 }
 
-// TestServersDeleteCollections: objects that are deleted as one collection at all servers go
-// once; what was changed meanwhile, such that it is not selected any more, stays.
-func TestServersDeleteCollections(t *testing.T) {
+// TestCollectionIsDeletedOnceBySeveralServers: objects that all servers delete as a collection
+// are deleted once. An object that was changed meanwhile so that the selector does not match it
+// any more stays.
+func TestCollectionIsDeletedOnceBySeveralServers(t *testing.T) {
 	t.Parallel()
 	const objects = 90
 	_, apis := three(t)
@@ -171,8 +172,9 @@ func TestServersDeleteCollections(t *testing.T) {
 	}
 }
 
-// TestServersGenerateNames: objects whose names servers make up at the same time have one each.
-func TestServersGenerateNames(t *testing.T) {
+// TestGeneratedNamesAreDistinctAcrossServers: servers that generate names at the same time
+// generate distinct names.
+func TestGeneratedNamesAreDistinctAcrossServers(t *testing.T) {
 	t.Parallel()
 	const objects = 120
 	_, apis := three(t)
@@ -188,8 +190,8 @@ func TestServersGenerateNames(t *testing.T) {
 	assert.Len(t, made, objects)
 }
 
-// TestServersKeepValuesUnique: of those who want a unique value at different servers at the same
-// time one gets it, in specs and in statuses, and who has it gives it back.
+// TestServersKeepValuesUnique: if clients request the same unique value through different servers at the
+// same time, in specs or statuses, one gets it, and a deletion releases it.
 func TestServersKeepValuesUnique(t *testing.T) {
 	t.Parallel()
 	const wanted, rivals = 8, 9
@@ -225,9 +227,9 @@ func TestServersKeepValuesUnique(t *testing.T) {
 	}
 }
 
-// TestServersMigrateTogether: migrations of two servers at once, while a third one writes, leave
-// every object in the version that is stored now, and lose nothing.
-func TestServersMigrateTogether(t *testing.T) {
+// TestConcurrentMigrationsLoseNothing: migrations at two servers at once, while a third server
+// writes, leave every object in the current storage version and lose nothing.
+func TestConcurrentMigrationsLoseNothing(t *testing.T) {
 	t.Parallel()
 	const objects = 60
 	store := memstore.New(memstore.Options{})
@@ -265,9 +267,9 @@ func TestServersMigrateTogether(t *testing.T) {
 	}
 }
 
-// TestServersKnowBootstrapTokens: a token that one server was given, that one took away or that
-// ran out is worth at another what it should be.
-func TestServersKnowBootstrapTokens(t *testing.T) {
+// TestBootstrapTokensApplyToOtherServers: a bootstrap token that was created, deleted or expired
+// at one server is accepted or refused accordingly at another server.
+func TestBootstrapTokensApplyToOtherServers(t *testing.T) {
 	t.Parallel()
 	w := apitest.NewPair(t, func(b *server.Builder) {
 		methods := b.Authenticators

@@ -23,15 +23,14 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// deposed is a leader that was paused and wakes: another one leads, and what it was about
-// to do goes on.
+// deposed is a leader that continues after a pause in which another server became the leader.
 type deposed struct {
 	*fleet
 	ctx    context.Context // of its Reconcile, which would have ended
 	client client.Client
 }
 
-// depose makes the first of two servers a deposed leader. prepare is done before.
+// depose makes the first of two servers a deposed leader. prepare runs before that.
 func depose(t *testing.T, prepare func(a *apitest.Client)) *deposed {
 	d := &deposed{fleet: newFleet(t)}
 	d.work = func(ctx context.Context, client client.Client, key string) (time.Duration, error) {
@@ -60,7 +59,7 @@ func depose(t *testing.T, prepare func(a *apitest.Client)) *deposed {
 	return d
 }
 
-// request makes a request through the first server, in the process, as the controller would.
+// request makes an in-process request through the first server, as a controller does.
 func (d *deposed) request(method, path, body string) int {
 	r, err := http.NewRequestWithContext(d.ctx, method, "http://server"+path, bytes.NewReader([]byte(body)))
 	require.NoError(d.t, err)
@@ -78,7 +77,7 @@ func (d *deposed) request(method, path, body string) int {
 	return res.StatusCode
 }
 
-// objects returns what the store holds, but Leases.
+// objects returns the records of the store except Leases.
 func (d *deposed) objects() map[string]string {
 	_, records, err := d.store.Scan(d.t.Context(), "", "", 0)
 	require.NoError(d.t, err)
@@ -92,7 +91,7 @@ func (d *deposed) objects() map[string]string {
 	return all
 }
 
-// TestDeposedLeaderWritesNothing by any way that a controller has.
+// TestDeposedLeaderWritesNothing: no write of a controller of a deposed leader succeeds.
 func TestDeposedLeaderWritesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,8 +152,9 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 	})
 }
 
-// TestLeadingEndsWithARefusedWrite: the leader has not found out in any other way.
-func TestLeadingEndsWithARefusedWrite(t *testing.T) {
+// TestRefusedWriteEndsLeadership: a leader that has not noticed its successor in any other way
+// stops when a write is refused.
+func TestRefusedWriteEndsLeadership(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -187,9 +187,9 @@ func TestLeadingEndsWithARefusedWrite(t *testing.T) {
 	})
 }
 
-// TestDeposedLeaderAmongWriters: writers of the same object, who share commits, are not
-// refused with it.
-func TestDeposedLeaderAmongWriters(t *testing.T) {
+// TestWriteOfDeposedLeaderFailsAlone: other writers of the same object, which share a commit
+// with the deposed leader, are not refused.
+func TestWriteOfDeposedLeaderFailsAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := depose(t, func(a *apitest.Client) { a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x")) })
@@ -217,9 +217,9 @@ func TestDeposedLeaderAmongWriters(t *testing.T) {
 	})
 }
 
-// TestDeposedLeaderAndQuota: what it was charged for is given back, and others are not
-// refused with it.
-func TestDeposedLeaderAndQuota(t *testing.T) {
+// TestQuotaChargeOfDeposedLeaderIsReturned: the charge for a write of a deposed leader is
+// returned, and other writes are not refused.
+func TestQuotaChargeOfDeposedLeaderIsReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := depose(t, func(a *apitest.Client) {

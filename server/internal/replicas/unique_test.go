@@ -32,7 +32,7 @@ func withSites(store storage.Backend) func(*server.Builder) {
 	}
 }
 
-// duplicate asserts that an answer tells of one value that another object holds.
+// duplicate asserts that a response reports a single value that another object holds.
 func duplicate(t *testing.T, got *meta.Object, field, value string) {
 	t.Helper()
 	assert.Equal(t, "Invalid", got.String("reason"))
@@ -40,9 +40,9 @@ func duplicate(t *testing.T, got *meta.Object, field, value string) {
 		got.List("details", "causes"))
 }
 
-// TestUnique: whatever verb writes a unique value that another object holds is
-// refused, until that one is gone or has another.
-func TestUnique(t *testing.T) {
+// TestValueOfOtherObjectIsRefused: a write by any verb of a unique value that another object
+// holds is refused until that object is deleted or has another value.
+func TestValueOfOtherObjectIsRefused(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
 		store := apitest.KeepOpen{Backend: inner}
@@ -103,8 +103,8 @@ func TestUnique(t *testing.T) {
 	})
 }
 
-// TestUniqueRace: of writers at the same time, on servers that know little of each
-// other, exactly one gets a value, and who wants what is free gets it.
+// TestUniqueRace: of concurrent writers on servers whose watches lag, exactly one gets a value, and a
+// writer that requests a free value gets it.
 func TestUniqueRace(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
@@ -154,9 +154,9 @@ func TestUniqueRace(t *testing.T) {
 	})
 }
 
-// TestUniqueWithAPool: both kinds of values are kept apart, also where they look the
-// same.
-func TestUniqueWithAPool(t *testing.T) {
+// TestUniqueAndAllocatedValuesAreSeparate: unique values and allocated values do not collide,
+// even if they are equal.
+func TestUniqueAndAllocatedValuesAreSeparate(t *testing.T) {
 	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	pool := &registry.Allocator{
@@ -185,8 +185,8 @@ func TestUniqueWithAPool(t *testing.T) {
 	require.Empty(t, reserved(t, store))
 }
 
-// TestUniqueThroughVersions: a value is one object's alone in whatever version it is
-// written, and is told of by the hub's path.
+// TestUniqueThroughVersions: a value is unique regardless of the version in which it is written, and a
+// violation has the path of the field in the hub version.
 func TestUniqueThroughVersions(t *testing.T) {
 	t.Parallel()
 	type old struct {
@@ -222,9 +222,8 @@ func TestUniqueThroughVersions(t *testing.T) {
 	}
 }
 
-// TestUniqueAmongOldObjects: what objects held before a field became unique is theirs;
-// of two that share a value the log tells, and neither is in the way of its other
-// fields.
+// TestUniqueAmongOldObjects: objects keep the values that they had before the field became unique. The
+// server logs objects that share a value, and their other fields can still be changed.
 func TestUniqueAmongOldObjects(t *testing.T) {
 	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
@@ -263,9 +262,9 @@ func TestUniqueAmongOldObjects(t *testing.T) {
 	require.Len(t, reserved(t, store), 3)
 }
 
-// TestUniqueOfDamagedObjects: what an object holds that cannot be read stays its own
-// until it is deleted.
-func TestUniqueOfDamagedObjects(t *testing.T) {
+// TestUnreadableObjectKeepsUniqueValue: the unique value of an object that cannot be read stays
+// reserved until the object is deleted.
+func TestUnreadableObjectKeepsUniqueValue(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})
 	store := faultinject.Wrap(apitest.KeepOpen{Backend: inner}, nil)
@@ -286,9 +285,9 @@ func TestUniqueOfDamagedObjects(t *testing.T) {
 	apitest.Must(t, later, 201, "POST", apitest.SitesPath, site("b", `{"host":"h"}`))
 }
 
-// TestUniqueOfNamesWithSpaces: whatever name a kind allows, who holds a value is found
-// by writers that come upon its reservation.
-func TestUniqueOfNamesWithSpaces(t *testing.T) {
+// TestReservationFindsObjectOfAnyName: a writer that meets a reservation finds the object that
+// holds the value, for every name that the kind allows.
+func TestReservationFindsObjectOfAnyName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain", "with a space", " ", "x "} {
 		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
@@ -306,8 +305,8 @@ func TestUniqueOfNamesWithSpaces(t *testing.T) {
 	}
 }
 
-// TestReservationsOfOtherReleases: what objects hold stays theirs while a release is over the
-// store, too, whose kind has nothing unique, and goes when they are gone, whichever deletes them.
+// TestReservationsOfOtherReleases: reservations stay while a release whose kind has no unique fields
+// serves the store, and are released when the objects are deleted, by either release.
 func TestReservationsOfOtherReleases(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})

@@ -16,22 +16,22 @@ type Info struct {
 	Path  string
 	Query url.Values
 
-	IsResource  bool
-	Group       string
-	APIVersion  string // version segment of the path
-	Resource    string
-	Namespace   string
-	Inside      bool // the path is below a namespace
-	Name        string
-	Subresource string
-	Beyond      bool   // the path has further segments after the subresource, so that it is not found
-	Rest        string // the path after the subresource proxy, not normalized
-	Selected    string // name of the only object that the field selector of a list or watch can match
+	IsResource       bool
+	Group            string
+	APIVersion       string // version segment of the path
+	Resource         string
+	Namespace        string
+	InNamespace      bool // the path is below a namespace
+	Name             string
+	Subresource      string
+	HasExtraSegments bool   // the path has further segments after the subresource, so that it is not found
+	Rest             string // the path after the subresource proxy, not normalized
+	Selected         string // name of the only object that the field selector of a list or watch can match
 }
 
-// Of returns the attributes of a request. Routing and authorization use the same attributes, so
+// Parse returns the attributes of a request. Routing and authorization use the same attributes, so
 // that no spelling of a path can mean different things to them.
-func Of(h *http.Request) Info {
+func Parse(h *http.Request) Info {
 	r := Info{Path: h.URL.Path}
 	if h.URL.RawQuery != "" {
 		r.Query = h.URL.Query()
@@ -78,7 +78,7 @@ func (r *Info) parsePath(method string) bool {
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		r.Namespace = parts[1]
 		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
-			r.Inside, parts = true, parts[2:]
+			r.InNamespace, parts = true, parts[2:]
 		}
 	}
 	r.Resource = parts[0]
@@ -88,7 +88,7 @@ func (r *Info) parsePath(method string) bool {
 	if len(parts) > 2 {
 		r.Subresource = parts[2]
 	}
-	r.Beyond = len(parts) > 3
+	r.HasExtraSegments = len(parts) > 3
 	r.IsResource = true
 	r.Verb = resourceVerb(method, r.Name != "", streaming || Truthy(r.Query, "watch"), streaming)
 	if !streaming {

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOf checks the attributes of conventional paths, and of unusual spellings that must not bypass
+// TestOfParsesUnusualPaths checks the attributes of conventional paths, and of unusual spellings that must not bypass
 // authorization.
-func TestOf(t *testing.T) {
+func TestOfParsesUnusualPaths(t *testing.T) {
 	type want struct {
 		verb, group, version, resource, namespace, name, sub string
 	}
@@ -79,7 +79,7 @@ func TestOf(t *testing.T) {
 		{"GET", "/healthz", want{}},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
-			r := Of(httptest.NewRequest(c.method, c.path, nil))
+			r := Parse(httptest.NewRequest(c.method, c.path, nil))
 			got := want{r.Verb, r.Group, r.APIVersion, r.Resource, r.Namespace, r.Name, r.Subresource}
 			if c.want == (want{}) {
 				require.False(t, r.IsResource, "%+v", got)
@@ -95,7 +95,7 @@ func TestOf(t *testing.T) {
 // TestEncodedSlashSeparatesSegments checks that an encoded slash separates segments for
 // authorization as for routing.
 func TestEncodedSlashSeparatesSegments(t *testing.T) {
-	r := Of(httptest.NewRequest("GET", "/api/v1/namespaces/ns%2Fsecrets%2Fx/configmaps", nil))
+	r := Parse(httptest.NewRequest("GET", "/api/v1/namespaces/ns%2Fsecrets%2Fx/configmaps", nil))
 	require.Equal(t, "secrets", r.Resource)
 	require.Equal(t, "configmaps", r.Subresource)
 }
@@ -108,11 +108,11 @@ func TestSelectedName(t *testing.T) {
 		"fieldSelector=metadata.name!%3Da":                        "",
 		"labelSelector=x":                                         "",
 	} {
-		r := Of(httptest.NewRequest("GET", "/api/v1/namespaces/ns/secrets?"+query, nil))
+		r := Parse(httptest.NewRequest("GET", "/api/v1/namespaces/ns/secrets?"+query, nil))
 		require.Equal(t, name, r.Name+r.Selected, query)
-		r = Of(httptest.NewRequest("GET", "/api/v1/watch/namespaces/ns/secrets?"+query, nil))
+		r = Parse(httptest.NewRequest("GET", "/api/v1/watch/namespaces/ns/secrets?"+query, nil))
 		require.Empty(t, r.Name+r.Selected, "deprecated watch paths do not use the field selector")
-		r = Of(httptest.NewRequest("DELETE", "/api/v1/namespaces/ns/secrets?"+query, nil))
+		r = Parse(httptest.NewRequest("DELETE", "/api/v1/namespaces/ns/secrets?"+query, nil))
 		require.Empty(t, r.Name+r.Selected, "deletecollection is never restricted to a name")
 	}
 }
@@ -122,7 +122,7 @@ func FuzzOf(f *testing.F) {
 		f.Add("GET", p, "watch=1&fieldSelector=metadata.name=x")
 	}
 	f.Fuzz(func(t *testing.T, method, path, query string) {
-		r := Of(&http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}})
+		r := Parse(&http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}})
 		if r.IsResource != (r.Resource != "" && r.APIVersion != "") || r.Name == "" && r.Subresource != "" {
 			t.Fatalf("%q: %+v", path, r)
 		}

@@ -33,7 +33,7 @@ type Metrics struct {
 	authz                          outcomes // allowed, denied, no-opinion, error
 	users                          map[string]prometheus.Counter
 
-	kept metrics.Kept[key, *handles]
+	kept metrics.HandleCache[key, *handles]
 	used map[typeLabels]bool // types with series; guarded by the lock of kept
 }
 

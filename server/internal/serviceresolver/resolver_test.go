@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-func TestResolve(t *testing.T) {
+func TestResolveReturnsAddressOfService(t *testing.T) {
 	var client testclient.Client
 	for _, text := range []string{
 		"{kind: services, metadata: {namespace: a, name: usual}, spec: {clusterIP: 10.0.0.1, ports: [{port: 443}]}}",

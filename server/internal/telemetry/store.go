@@ -111,7 +111,7 @@ func (o Options) addStore(set *metrics.Set) {
 // storeName is the label of the only store of a server.
 const storeName = "storage-0"
 
-// eachCache calls f for each type whose objects are stored, in the order of the types.
+// eachCache calls f for each type with stored objects, in the order of the types.
 func (o Options) eachCache(f func(*resource.Type, *watch.Stats)) {
 	for _, t := range o.Types().Types() {
 		if !t.Virtual {

@@ -48,7 +48,7 @@ func TestExplicitDefaultsAreStored(t *testing.T) {
 	}
 }
 
-// Gauge is a kind whose older version learns a field in a later release.
+// Gauge is a kind with an older version that gets a field in a later release.
 type Gauge struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
@@ -60,7 +60,7 @@ type GaugeSpec struct {
 	Mode string `json:"mode,omitempty"`
 }
 
-// GaugeV1 is the version that gauges are stored in.
+// GaugeV1 is the storage version of gauges.
 type GaugeV1 struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
@@ -75,7 +75,7 @@ func gaugeServer(t *testing.T, store storage.Backend, k *registry.Kind) *apitest
 	return apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), func(b *server.Builder) { b.Register(k) }))
 }
 
-// firstGauges is a release with one version, the others have two.
+// firstGauges is a release with a single version; the other releases have two.
 func firstGauges() *registry.Kind {
 	return registry.Of(registry.Definition[GaugeV1]{Group: "example.com", Kind: "Gauge", Version: "v1"})
 }
@@ -90,7 +90,7 @@ func gauges() *registry.Kind {
 	}})
 }
 
-// nextGauges is a release whose v1 can say the mode.
+// nextGauges is a release whose v1 has a field for the mode.
 func nextGauges() *registry.Kind {
 	return registry.Of(registry.Definition[Gauge]{Group: "example.com", Version: "v2", Storage: "v1", Versions: []registry.VersionOf[Gauge]{
 		registry.Spoke[Gauge, Gauge]{
@@ -103,8 +103,8 @@ func nextGauges() *registry.Kind {
 
 const gauge = `{"apiVersion":"example.com/v2","kind":"Gauge","metadata":{"name":"g"},"spec":{"size":1,"mode":"x"}}`
 
-// TestConversionsChange: an upgrade that teaches an older version a field reads what
-// was stored before it as it was.
+// TestConversionsChange: a release that adds a field to an older version reads objects that were stored
+// before without a change.
 func TestConversionsChange(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
@@ -122,9 +122,9 @@ func TestConversionsChange(t *testing.T) {
 	assert.Equal(t, "b", apitest.NestedString(got.Body, "metadata", "labels", "a"))
 }
 
-// TestOlderServerKeepsTheHubForm: a server of a release that knows one version only
-// changes an object, also a large one; what it could not see is still there.
-func TestOlderServerKeepsTheHubForm(t *testing.T) {
+// TestOlderServerKeepsHubFields: a server of a release that knows a single version changes an
+// object, which may be large. Fields that this release does not know are kept.
+func TestOlderServerKeepsHubFields(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]string{"small": "x", "large": strings.Repeat("x", 300<<10)} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestClientsCannotWriteTheStoredHubForm(t *testing.T) {
 	}
 }
 
-// TestUnreadableHubForm: a form that cannot be read is as if it were not there.
+// TestUnreadableHubForm: an unreadable hub copy is ignored.
 func TestUnreadableHubForm(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{`{`, `[]`, `{"hub":5}`, `{"hub":{"apiVersion":"example.com/v9"}}`} {
@@ -190,8 +190,8 @@ func TestUnreadableHubForm(t *testing.T) {
 	}
 }
 
-// TestStorageVersionCannotSay: an object that the storage version cannot say is stored
-// as it is: it can be written and deleted, and so can its namespace.
+// TestStorageVersionCannotSay: an object that the storage version cannot represent is stored in the hub
+// version. It can be written and deleted, and so can its namespace.
 func TestStorageVersionCannotSay(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
@@ -241,8 +241,7 @@ func TestUnrepresentableWriteFailsAlone(t *testing.T) {
 	all.Wait()
 }
 
-// TestDeletionIsAnswered: a deletion that is done is told, also in a version that
-// cannot show the object.
+// TestDeletionIsAnswered: a deletion succeeds in a version that cannot represent the object.
 func TestDeletionIsAnswered(t *testing.T) {
 	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2")
@@ -316,8 +315,8 @@ func TestFieldOwnersInUnrepresentableVersionsAreKept(t *testing.T) {
 	}
 }
 
-// TestConversionPanics: a panic of a conversion is the log's to tell, with where it
-// was, and nothing of it is the caller's to know.
+// TestConversionPanics: the log has the value and the stack of a panic in a conversion; the response has
+// neither.
 func TestConversionPanics(t *testing.T) {
 	t.Parallel()
 	log := &apitest.ErrorLog{}
@@ -332,8 +331,9 @@ func TestConversionPanics(t *testing.T) {
 	assert.Contains(t, told[0], "path="+gadgetPath("v1", ""))
 }
 
-// TestConversionPanicsByCause: what a conversion panics with names the object.
-func TestConversionPanicsByCause(t *testing.T) {
+// TestConversionPanicsAreLimitedInLog: the panic values name the object, so each of the 100 panics is
+// different. The log has ten of them.
+func TestConversionPanicsAreLimitedInLog(t *testing.T) {
 	t.Parallel()
 	log := &apitest.ErrorLog{}
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2", func(b *server.Builder) { b.Logger = slog.New(log) })

@@ -17,8 +17,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestFormerScales: versions that have a Scale of their own answer and take that, and
-// discovery tells of it; any other has that of autoscaling/v1.
+// TestFormerScales: versions with a Scale kind of their own accept and return that kind, and discovery
+// lists it; all other versions use autoscaling/v1.
 func TestFormerScales(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "1.15")
@@ -68,9 +68,10 @@ func TestFormerScales(t *testing.T) {
 	assert.Equal(t, map[string]any{"replicas": 0.0, "targetSelector": "app"}, got.Body["status"], "labels cannot say it")
 }
 
-// TestScaleOfFormerControllers: the group extensions had the sizes of replication controllers
-// and not these, which discovery and the documents of the API tell.
-func TestScaleOfFormerControllers(t *testing.T) {
+// TestExtensionsServesScaleOfReplicationControllers: the group extensions had the scale of
+// replication controllers, but not the controllers themselves. Discovery and the OpenAPI
+// documents show that.
+func TestExtensionsServesScaleOfReplicationControllers(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "1.15")
 	const all = "/api/v1/namespaces/default/replicationcontrollers"
@@ -99,8 +100,7 @@ func TestScaleOfFormerControllers(t *testing.T) {
 	apitest.NewInRelease(t, "1.16").Must(404, "GET", scale, nil)
 }
 
-// period is the body of a subresource that a program has, and formerPeriod that of an older
-// version, in words.
+// period is the body of a subresource, and formerPeriod is its older version, in words.
 type period struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
@@ -115,9 +115,9 @@ type formerPeriod struct {
 	Often string `json:"often"`
 }
 
-// TestBodiesOfVersions: callers of a version have the body of a subresource in the version
-// of that name, if there is one, and what cannot become one of the hub is refused.
-func TestBodiesOfVersions(t *testing.T) {
+// TestBodyHasVersionOfRequest: the body of a subresource has the version of the request if the
+// body kind has a version of that name. A body that cannot be converted to the hub is refused.
+func TestBodyHasVersionOfRequest(t *testing.T) {
 	t.Parallel()
 	body := registry.Of(registry.Definition[period]{Group: "example.com", Version: "v1", Kind: "Period",
 		Versions: []registry.VersionOf[period]{registry.Spoke[formerPeriod, period]{Version: "v1beta1",
@@ -189,9 +189,9 @@ func assertKind(t *testing.T, a *apitest.Client, apiVersion, name, group, versio
 	assert.Fail(t, "not in discovery", "%s of %s", name, apiVersion)
 }
 
-// TestRollback: who rolls back writes the revision and what is to be noted into the
+// TestRollback: a rollback request writes the revision and the annotations to record into the
 // deployment, for its controller.
-func TestRollback(t *testing.T) {
+func TestRollbackIsWrittenToDeployment(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "1.15")
 	for _, version := range []string{"extensions/v1beta1", "apps/v1beta1"} {
@@ -226,8 +226,8 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestUnreadableRevision: what stands where the revision to go back to belongs, and is no
-// number, survives what is written in a version that has a field for it.
+// TestUnreadableRevision: an annotation for the rollback revision that is not a number is kept when the
+// object is written in a version that has a field for the revision.
 func TestUnreadableRevision(t *testing.T) {
 	t.Parallel()
 	const annotation = "deprecated.deployment.rollback.to"
@@ -248,8 +248,8 @@ func TestUnreadableRevision(t *testing.T) {
 	}
 }
 
-// TestEvictionsOfReleases: each release tells of the Eviction that it had, and takes those
-// that it knew: the older one to this day.
+// TestEvictionsOfReleases: discovery of each release lists the Eviction version of that release, and the
+// server accepts every version that the release accepted; v1beta1 is accepted by all.
 func TestEvictionsOfReleases(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

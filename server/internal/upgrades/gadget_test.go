@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Gadget has three versions; this one, v2, is the hub.
+// Gadget has three versions; this version, v2, is the hub.
 type Gadget struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
@@ -63,7 +63,7 @@ type GadgetV1 struct {
 	Status GadgetStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// GadgetV1alpha1 is the oldest one.
+// GadgetV1alpha1 is the oldest version.
 type GadgetV1alpha1 struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
@@ -124,7 +124,7 @@ func gadgetToV1alpha1(in *Gadget, out *GadgetV1alpha1) error {
 	return nil
 }
 
-// gadgets is the kind, kept in a version.
+// gadgets returns the kind with the given storage version.
 func gadgets(stored string) registry.Definition[Gadget] {
 	return registry.Definition[Gadget]{
 		Group: "example.com", Version: "v2", Storage: stored, Status: true,
@@ -166,7 +166,7 @@ func gadgetServer(t *testing.T, store storage.Backend, stored string, more ...fu
 	return apitest.InProcess(t, servertest.New(t, more...))
 }
 
-// fullGadget is a gadget of v2 that the other versions cannot say all of.
+// fullGadget is a gadget of v2 with fields that the other versions cannot represent.
 const fullGadget = `{"apiVersion":"example.com/v2","kind":"Gadget","metadata":{"name":"NAME","labels":{"a":"b"}},"spec":{
 	"size":3,"access":{"host":"h","minVersion":"1.3"},"notes":["x","y"],"tuning":{"p":"q"},"mode":"off",
 	"ports":[{"name":"web","number":80,"protocol":"TCP"},{"name":"dns","number":53,"protocol":"UDP"}]}}`

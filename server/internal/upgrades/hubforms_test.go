@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Lamps of three releases, all of which store them in v1. The second one has a hub that
-// says more, the third one another that says more still.
+// Lamps of three releases, all of which store v1. The hub of the second release has more fields than v1,
+// and the hub of the third has more again.
 type (
 	lamp1 struct {
 		meta.TypeMeta   `json:",inline"`

@@ -34,7 +34,7 @@ func storedGadgetsOfOne(t *testing.T, n int) (*memstore.Store, *servertest.Serve
 	return store, s, a
 }
 
-func TestMigrate(t *testing.T) {
+func TestMigrateConvertsStoredObjects(t *testing.T) {
 	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 1200)
 	var upgrades atomic.Int64
@@ -78,8 +78,8 @@ func TestMigrate(t *testing.T) {
 	assert.Zero(t, again.Rewritten)
 }
 
-// TestMigrateKeeps: what nobody decided about stays, and the store does not say that all
-// is migrated.
+// TestMigrateKeeps: a migration keeps the values that the present types do not show and counts their
+// objects as Kept; the older release shows the values again.
 func TestMigrateKeeps(t *testing.T) {
 	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 3)
@@ -98,7 +98,8 @@ func TestMigrateKeeps(t *testing.T) {
 	assert.Equal(t, map[string]any{"color": "red", "note": "n"}, apitest.SpecOf(a.Must(200, "GET", storedGadgets+"/g0000", nil)))
 }
 
-// TestMigrateStorageVersion: objects go to another version of a kind with conversions.
+// TestMigrateStorageVersion: Migrate converts objects to another storage version of a kind with
+// conversions.
 func TestMigrateStorageVersion(t *testing.T) {
 	t.Parallel()
 	type old struct {
@@ -173,7 +174,7 @@ func TestMigrateDefinitions(t *testing.T) {
 	a.Must(422, "PATCH", migrations+"/things", `{"spec":{"resource":{"resource":"pods"}}}`)
 }
 
-// slowCommits is a store whose commits take 10 ms.
+// slowCommits is a store with commits that take 10 ms.
 type slowCommits struct{ apitest.KeepOpen }
 
 func (s slowCommits) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {

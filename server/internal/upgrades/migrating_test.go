@@ -13,8 +13,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// The changes of behaviour that who migrates has to know, each in a release that serves
-// both versions.
+// The changes of behavior between versions, each in a release that serves both versions.
 
 func TestEventV1IsStricter(t *testing.T) {
 	t.Parallel()
@@ -271,8 +270,8 @@ func TestWorkloadDefaults(t *testing.T) {
 	assert.Equal(t, "RollingUpdate", apitest.NestedString(spec("apps/v1", "statefulsets", `,"serviceName":"s"`+selector), "updateStrategy", "type"))
 }
 
-// TestReleaseFaults: what is no release, or none that is known, is a fault of Build.
-func TestReleaseFaults(t *testing.T) {
+// TestBuildRejectsInvalidRelease: Build fails if Release is malformed or unknown.
+func TestBuildRejectsInvalidRelease(t *testing.T) {
 	t.Parallel()
 	for release, want := range map[string]string{
 		"1.14": "Release: unknown release 1.14: supported are 1.15 to 1.37", "1.99": "Release: unknown release 1.99: supported are 1.15 to 1.37",
@@ -287,9 +286,10 @@ func TestReleaseFaults(t *testing.T) {
 	assert.Equal(t, []any{"1", "22", "v1.22.0"}, []any{version["major"], version["minor"], version["gitVersion"]})
 }
 
-// TestStatusOfVersionsWithout: in a version that does not have the subresource the status is
-// written with the rest of the object, and in others through it alone.
-func TestStatusOfVersionsWithout(t *testing.T) {
+// TestVersionWithoutStatusWritesStatusWithObject: in a version without the subresource, the
+// status is written with the rest of the object, and in other versions only through the
+// subresource.
+func TestVersionWithoutStatusWritesStatusWithObject(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	schema := `"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`

@@ -16,9 +16,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestMigrationVerbs: a migration of what is not there is written in all ways, its status
-// apart, in each version.
-func TestMigrationVerbs(t *testing.T) {
+// TestMigrationSupportsAllVerbs: a migration of a resource that does not exist can be written by
+// each verb, its status separately, in each version.
+func TestMigrationSupportsAllVerbs(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, serves(storagemigration.Kinds()...), func(b *server.Builder) {
 		b.Serving.RuntimeConfig = map[string]string{"storagemigration.k8s.io/v1beta1": "true"}
@@ -72,7 +72,7 @@ func TestMigrationVerbs(t *testing.T) {
 	}
 }
 
-// TestMigrationsEndOnce: nobody takes back how a migration began or ended.
+// TestMigrationsEndOnce: updates cannot change how a migration began or ended.
 func TestMigrationsEndOnce(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, serves(storagemigration.Kinds()...))
@@ -94,7 +94,8 @@ func TestMigrationsEndOnce(t *testing.T) {
 	assert.Equal(t, ended.ResourceVersion(), a.Must(200, "GET", migrations+"/m", nil).ResourceVersion())
 }
 
-// TestMigrationWaitsForItsKind: for a minute, as its definition may come after it.
+// TestMigrationWaitsForItsKind: a migration waits a minute for its kind, because its definition
+// may be created later.
 func TestMigrationWaitsForItsKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -58,8 +58,9 @@ spec:
               free: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `
 
-// TestMisspeltFields of parts of the server are errors, of all kinds of kinds.
-func TestMisspeltFields(t *testing.T) {
+// TestMisspeltFieldsAreErrors: misspelt fields in parts of the server are errors, for kinds of
+// every form.
+func TestMisspeltFieldsAreErrors(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	c := servertest.New(t, shelves, func(b *server.Builder) { b.Register(registry.FromCRD([]byte(boxes))) }).Objects()
@@ -125,8 +126,8 @@ func TestMisspeltFields(t *testing.T) {
 	assert.ErrorContains(t, err, `unknown field "status.ful"; did you mean "full"?`)
 }
 
-// TestFieldsOfAnOlderKind, which stored objects still have, are nobody's mistake: they are
-// not shown.
+// TestFieldsOfAnOlderKind: stored fields that the kind no longer has are hidden, and are not reported as
+// unknown fields.
 func TestFieldsOfAnOlderKind(t *testing.T) {
 	t.Parallel()
 	type shelf struct {

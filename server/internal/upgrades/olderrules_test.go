@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// The rules of versions that later releases do not serve.
+// The validation rules of versions that later releases do not serve.
 
 func TestV1beta1DefinitionsRejectConflictingSettings(t *testing.T) {
 	t.Parallel()
@@ -55,9 +55,9 @@ func TestV1beta1DefinitionsRejectConflictingSettings(t *testing.T) {
 	a.Must(200, "PATCH", path+"/as.example.com", `{"metadata":{"labels":{"a":"c"}}}`)
 }
 
-// TestOlderTopologies: the bound is on what is stored of a topology, and the zone and the node
-// are fields there.
-func TestOlderTopologies(t *testing.T) {
+// TestTopologyLimitAppliesToStoredFields: the limit applies to the topology as it is stored, in
+// which zone and node are fields.
+func TestTopologyLimitAppliesToStoredFields(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	const path = "/apis/discovery.k8s.io/v1beta1/namespaces/default/endpointslices"

@@ -22,7 +22,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// scanned counts the scans of a store, but those of records that are no objects, as a controller makes them.
+// scanned counts the scans of a store, except scans of records that are not objects, which a controller makes.
 type scanned struct {
 	storage.Backend
 	scans *atomic.Int64
@@ -35,9 +35,8 @@ func (s scanned) Scan(ctx context.Context, prefix, start string, at storage.Revi
 	return s.Backend.Scan(ctx, prefix, start, at)
 }
 
-// TestRecordsOfOtherReleases: what another server writes is converted once, and what
-// it writes that cannot be converted concerns nobody else: that object cannot be read
-// until there is one that can, and nothing is read anew.
+// TestRecordsOfOtherReleases: a record of another release is converted once. If it cannot be converted,
+// only this object is unreadable, until a readable record replaces it, and no other record is read again.
 func TestRecordsOfOtherReleases(t *testing.T) {
 	t.Parallel()
 	type old struct {
@@ -96,7 +95,7 @@ func TestRecordsOfOtherReleases(t *testing.T) {
 	assert.Zero(t, scans.Load())
 }
 
-// TestHiddenMetricsAreThoseOfTheRelease: what /version is made to tell has no part in it.
+// TestHiddenMetricsAreThoseOfTheRelease: Builder.Release selects the hidden metrics, not Serving.Version.
 func TestHiddenMetricsAreThoseOfTheRelease(t *testing.T) {
 	t.Parallel()
 	b := &server.Builder{Authorizer: auth.AllowAll, Release: "1.30", Serving: server.Serving{Version: "v7.3.1", ShowHiddenMetricsFor: "1.29"}}

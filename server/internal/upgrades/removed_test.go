@@ -36,8 +36,8 @@ type removed struct {
 	served *resource.Version // by the last release that has it
 }
 
-// versionsThatGo are the versions of built-in kinds that a release removes, as the last one
-// before that has them.
+// versionsThatGo returns the versions of built-in kinds that a release removes, as the previous release
+// has them.
 func versionsThatGo(t *testing.T) map[string]*resource.Version {
 	all := map[string]*resource.Version{}
 	for _, k := range slices.Concat(builtin.Kinds(), review.Access(auth.AllowAll), review.Identity(apitest.NoTokens{}, nil)) {
@@ -56,9 +56,9 @@ func versionsThatGo(t *testing.T) map[string]*resource.Version {
 	return all
 }
 
-// TestRemovedVersions is the table of what releases removed: each version works under the
-// last release that has it, with all of its subresources, and the release after it does not
-// know it, nor the newest.
+// TestRemovedVersions: each version in the table of removed versions works under the last
+// release that has it, with all of its subresources. The next release and the newest release do
+// not know it.
 func TestRemovedVersions(t *testing.T) {
 	t.Parallel()
 	servers := map[string]*apitest.Client{}
@@ -93,10 +93,10 @@ func TestRemovedVersions(t *testing.T) {
 	assert.Empty(t, slices.Collect(maps.Keys(versions)), "the table has no row for them")
 }
 
-// item is where the object is.
+// item returns the path of the object.
 func (r *removed) item() string { return r.Path() + "/" + r.Name() }
 
-// warned: an answer says that the version is deprecated, and a metric that it was asked for.
+// warned asserts that a response warns of the deprecated version and that a metric counts the request.
 func (r *removed) warned(a *apitest.Client, got apitest.Response, subresource string) {
 	warning := strings.Join(got.Header.Values("Warning"), "\n")
 	assert.Contains(a.T, warning, fmt.Sprintf("%s %s is deprecated in v", r.APIVersion, r.served.Kind))
@@ -140,8 +140,8 @@ func (r *removed) works(a *apitest.Client) {
 	assert.Contains(a.T, list.Names(), r.Name())
 }
 
-// What is sent to subresources of removed versions, NAME being that of the object: to those
-// that answer a POST, and as a change to others. Other statuses are chosen at random.
+// Bodies for the subresources of removed versions; NAME is replaced by the name of the object. They are
+// sent by POST to acting subresources and by PATCH to others. Statuses without a body are generated.
 var (
 	posted  = map[string]string{"deployments/rollback": `{"name":"NAME","rollbackTo":{"revision":2}}`}
 	changes = map[string]string{
@@ -184,7 +184,7 @@ func (r *removed) subresource(a *apitest.Client, sub *resource.Subresource) {
 	assert.Equal(a.T, changed.ResourceVersion(), a.Must(200, "PUT", path, changed.Raw).ResourceVersion(), "what was read changes nothing")
 }
 
-// changeStatus changes fields of the status that are chosen at random, until a change is taken.
+// changeStatus changes random fields of the status until a change is accepted.
 func (r *removed) changeStatus(a *apitest.Client, was map[string]any) (changed apitest.Response) {
 	of, _ := r.served.Schema().At("status")
 	for seed := range uint64(200) {

@@ -22,8 +22,8 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// releaseOver makes a server of a release over a directory, of whose controllers only that of
-// definitions runs. What it returns ends it.
+// releaseOver starts a server of a release over a directory; only its controller of definitions runs. The
+// result stops the server.
 func releaseOver(t *testing.T, dir, release string) (*apitest.Client, func()) {
 	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
 	require.NoError(t, err)
@@ -40,8 +40,8 @@ func releaseOver(t *testing.T, dir, release string) (*apitest.Client, func()) {
 	}
 }
 
-// TestUpgradeAndRollback takes objects that the oldest release wrote through the newest,
-// which writes all of them anew, and back: each is as it was, field by field.
+// TestUpgradeAndRollback: the newest release rewrites all objects that the oldest release wrote.
+// Back under the oldest release, each object equals its original, field by field.
 func TestUpgradeAndRollback(t *testing.T) {
 	t.Parallel()
 	const oldest, each = "1.15", 100
@@ -113,9 +113,8 @@ func TestUpgradeAndRollback(t *testing.T) {
 	}
 }
 
-// TestUpgradeKeepsDefinitionsAndOwners: what a definition of an older version defines is
-// served by the newest release, and who applied in a version that this does not have is
-// no hindrance to who applies now.
+// TestUpgradeKeepsDefinitionsAndOwners: the newest release serves the kinds of v1beta1 definitions, and
+// field owners in a version that it does not have do not conflict with a new apply.
 func TestUpgradeKeepsDefinitionsAndOwners(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -151,9 +150,9 @@ func exact(t testing.TB, got apitest.Response) (tree map[string]any) {
 	return tree
 }
 
-// TestStorageVersions: what a release stores the release before serves, if that has the
-// kind at all.
-func TestStorageVersions(t *testing.T) {
+// TestPreviousReleaseServesStorageVersion: the storage version of each kind of a release is
+// served by the release before, if that release has the kind.
+func TestPreviousReleaseServesStorageVersion(t *testing.T) {
 	t.Parallel()
 	before := map[string][]string{}
 	for r := release.Oldest; r.Compare(release.Newest) <= 0; r = r.Next() {
@@ -161,7 +160,7 @@ func TestStorageVersions(t *testing.T) {
 		for _, k := range builtin.Kinds() {
 			typ, err := resource.CompileAt(k, names.Kubernetes, r)
 			require.NoError(t, err)
-			if typ.Withheld {
+			if typ.Unserved {
 				continue
 			}
 			kind := typ.GroupKind().String()

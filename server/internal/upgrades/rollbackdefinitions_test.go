@@ -23,8 +23,8 @@ const (
 	presentDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 )
 
-// seen is what each object of a definition gets by the newest release: a label, and a field
-// that no schema names.
+// seen is the change that the newest release makes to each object of a definition: a label, and a field
+// that no schema has.
 const seen = `{"metadata":{"labels":{"seen":"yes"}},"later":{"of":["it"]}}`
 
 // seenColumn is a column of a definition, which has a path under another name in each version.
@@ -32,16 +32,17 @@ func seenColumn(path string) map[string]any {
 	return map[string]any{"name": "Seen", "type": "string", path: `.metadata.labels['seen']`}
 }
 
-// chosenDefinition is a definition that the oldest release took, and objects of it.
+// chosenDefinition is a definition that the oldest release accepted, and its objects.
 type chosenDefinition struct {
 	name    string
 	was     map[string]any            // as v1beta1 had it
 	objects map[string]map[string]any // by path
 }
 
-// TestUpgradeAndRollbackOfDefinitions takes definitions that the oldest release wrote in the
-// shapes of v1beta1, and objects of them, through the newest, which knows v1 alone and writes
-// all of them anew, and back: each is as it was, field by field, but for what was changed.
+// TestUpgradeAndRollbackOfDefinitions: the newest release, which knows only v1, rewrites
+// definitions that the oldest release wrote in the form of v1beta1, and their objects. Back
+// under the oldest release, all of them equal their originals, field by field, except for
+// intended changes.
 func TestUpgradeAndRollbackOfDefinitions(t *testing.T) {
 	t.Parallel()
 	const oldest, number = "1.15", 100
@@ -87,7 +88,8 @@ func TestUpgradeAndRollbackOfDefinitions(t *testing.T) {
 	}
 }
 
-// cameBack: a definition and its objects are as they were, but for what the newest release did.
+// cameBack asserts that a definition and its objects are unchanged except for the changes of the newest
+// release.
 func (d *chosenDefinition) cameBack(a *apitest.Client, column bool) {
 	is := exact(a.T, a.Must(200, "GET", formerDefinitions+"/"+d.name, nil))
 	want := partsOf(d.was)
@@ -120,7 +122,7 @@ func (d *chosenDefinition) cameBack(a *apitest.Client, column bool) {
 	}
 }
 
-// apart leaves out of an object, before and after, what it has to have got meanwhile.
+// apart removes from an object, before and after, the changes that it must have got meanwhile.
 func apart(t testing.TB, was, is map[string]any) {
 	assert.Equal(t, "yes", apitest.NestedString(is, "metadata", "labels", "seen"))
 	for _, tree := range []map[string]any{was, is} {
@@ -144,8 +146,7 @@ func schemaOfDefinitions(t *testing.T, version string) *schema.Schema {
 	return nil
 }
 
-// partsOf returns what a definition of either version says of each version of its kind, as v1
-// has it.
+// partsOf returns the versions of a definition, v1 or v1beta1, in the format of v1.
 func partsOf(definition map[string]any) (parts []map[string]any) {
 	spec := definition["spec"].(map[string]any)
 	for _, v := range spec["versions"].([]any) {
@@ -163,7 +164,7 @@ func partsOf(definition map[string]any) (parts []map[string]any) {
 	return parts
 }
 
-// presentColumns returns columns as v1 has them.
+// presentColumns returns columns in the form of v1.
 func presentColumns(columns []any) (out []any) {
 	for _, c := range columns {
 		c := maps.Clone(c.(map[string]any))
@@ -176,7 +177,7 @@ func presentColumns(columns []any) (out []any) {
 	return out
 }
 
-// chooseDefinition makes a definition that the server takes, and objects of it.
+// chooseDefinition creates a random definition that the server accepts, and objects of it.
 func chooseDefinition(a *apitest.Client, shape *schema.Schema, number int) *chosenDefinition {
 	d := &chosenDefinition{objects: map[string]map[string]any{}}
 	for seed := uint64(0); ; seed++ {
@@ -225,7 +226,7 @@ func chooseDefinition(a *apitest.Client, shape *schema.Schema, number int) *chos
 	return d
 }
 
-// definition chooses a definition in the shape of v1beta1.
+// definition returns a random definition in the form of v1beta1.
 func definition(c *apitest.Chooser, shape *schema.Schema, number int) map[string]any {
 	plural := fmt.Sprintf("things%d", number)
 	spec := map[string]any{"group": "example.com", "names": map[string]any{"plural": plural, "kind": fmt.Sprintf("Thing%d", number)}}
@@ -274,7 +275,7 @@ func definition(c *apitest.Chooser, shape *schema.Schema, number int) map[string
 	return map[string]any{"metadata": map[string]any{"name": plural + ".example.com"}, "spec": spec}
 }
 
-// validation chooses a schema with some fields, often changed at random.
+// validation returns a schema with some fields, often changed at random.
 func validation(c *apitest.Chooser, shape *schema.Schema, fields map[string]any) any {
 	root := map[string]any{"type": "object", "properties": fields}
 	of, _ := shape.At("spec", "validation")
@@ -285,7 +286,7 @@ func validation(c *apitest.Chooser, shape *schema.Schema, fields map[string]any)
 	return map[string]any{"openAPIV3Schema": root}
 }
 
-// document chooses a structural schema.
+// document returns a random structural schema.
 func document(c *apitest.Chooser, depth int) map[string]any {
 	doc := map[string]any{"description": []string{"", "what it is", "é\n"}[c.Index(3)]}
 	kind := c.Index(8)
@@ -341,7 +342,7 @@ func printerColumns(c *apitest.Chooser) any {
 	return list
 }
 
-// objectOf chooses an object that a schema describes, with a field that it does not name.
+// objectOf returns a random object of a schema, with a field that the schema does not have.
 func objectOf(c *apitest.Chooser, doc map[string]any) map[string]any {
 	obj := map[string]any{}
 	var plain map[string]any // with the numbers that schemas are read with

@@ -48,8 +48,8 @@ func TestWriteOfThePreviousReleaseDuringStart(t *testing.T) {
 	})
 }
 
-// TestEndedMigrationStays: of two servers that carry out one migration, the one that comes
-// later does not change what the other one said of its end.
+// TestEndedMigrationStays: if two servers execute the same migration, the slower server does not change
+// the result that the faster server wrote.
 func TestEndedMigrationStays(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
@@ -72,8 +72,8 @@ func TestEndedMigrationStays(t *testing.T) {
 	assert.Equal(t, ended.ResourceVersion(), one.Must(200, "GET", migrations+"/m", nil).ResourceVersion())
 }
 
-// TestMigrationsOneAtATime: Migrate waits for a migration that runs.
-func TestMigrationsOneAtATime(t *testing.T) {
+// TestMigrateWaitsForRunningMigration: Migrate waits for a migration that is running.
+func TestMigrateWaitsForRunningMigration(t *testing.T) {
 	t.Parallel()
 	store, s, _ := storedGadgetsOfOne(t, 1200)
 	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget2]("v1", upgradeGadget)))
@@ -104,7 +104,7 @@ func newMigration(name, group, resource string) map[string]any {
 
 const customDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// definedThings defines things.example.org with two versions, of which one is stored.
+// definedThings returns the definition of things.example.org with two versions and the given storage version.
 func definedThings(stored string) map[string]any {
 	var versions []any
 	for _, name := range []string{"v1", "v2"} {
@@ -115,9 +115,9 @@ func definedThings(stored string) map[string]any {
 		"spec": map[string]any{"group": "example.org", "scope": "Namespaced", "names": map[string]any{"plural": "things", "kind": "Thing"}, "versions": versions}}
 }
 
-// TestWriteUnderWayWhileAVersionIsMigrated: an object that was on its way to the store in
-// the former storage version is stored in the present one when its writer is answered.
-func TestWriteUnderWayWhileAVersionIsMigrated(t *testing.T) {
+// TestWriteDuringMigrationUsesNewStorageVersion: a write that began with the former storage
+// version is stored in the new storage version when it is acknowledged.
+func TestWriteDuringMigrationUsesNewStorageVersion(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		const key = "things.example.org/default/a"
@@ -145,9 +145,9 @@ func TestWriteUnderWayWhileAVersionIsMigrated(t *testing.T) {
 	})
 }
 
-// TestMigrationUnderWayWhileAVersionIsMigrated: so is one that a migration to the former
-// version was about to store.
-func TestMigrationUnderWayWhileAVersionIsMigrated(t *testing.T) {
+// TestMigrationDuringMigrationUsesNewStorageVersion: an object that a migration to the former
+// version was about to store is stored in the new storage version.
+func TestMigrationDuringMigrationUsesNewStorageVersion(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		const key = "things.example.org/default/a"
@@ -177,8 +177,8 @@ func TestMigrationUnderWayWhileAVersionIsMigrated(t *testing.T) {
 	})
 }
 
-// TestDefinitionChangesDuringMigration: what is stored while a definition changes is not
-// said to be of one version.
+// TestDefinitionChangesDuringMigration: if the definition changes during a migration, storedVersions is
+// not reduced to one version.
 func TestDefinitionChangesDuringMigration(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -197,8 +197,8 @@ func TestDefinitionChangesDuringMigration(t *testing.T) {
 	assert.Equal(t, []any{"v2"}, apitest.Nested(a.Must(200, "GET", customDefinitions+"/things.example.org", nil).Body, "status", "storedVersions"))
 }
 
-// TestMigrationCutOff: wherever a migration ends, as when the process is killed, the next
-// one goes on, and what was said to be done is.
+// TestMigrationCutOff: if a migration is interrupted at any point, the next one continues it, and
+// reported progress is never lost.
 func TestMigrationCutOff(t *testing.T) {
 	t.Parallel()
 	store, s, _ := storedGadgetsOfOne(t, 1200)
@@ -233,7 +233,7 @@ func TestMigrationCutOff(t *testing.T) {
 	}
 }
 
-// Gadgets of a hub that says more than the version that is stored.
+// Gadgets with a hub that has more fields than the storage version.
 type (
 	plainGadget struct {
 		meta.TypeMeta   `json:",inline"`

@@ -9,9 +9,9 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestSelectableFieldsOfVersions: without a webhook, too, callers select by the fields that
-// their version names, and by no other's.
-func TestSelectableFieldsOfVersions(t *testing.T) {
+// TestSelectableFieldsDependOnVersion: without a webhook, too, clients can select by the fields
+// that their version declares, and by no other fields.
+func TestSelectableFieldsDependOnVersion(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "")
 	const one = `"served":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}}}}`

@@ -33,8 +33,8 @@ type valveV1 struct {
 	} `json:"status,omitempty"`
 }
 
-// TestRulesOfASpoke: what is written in a version keeps the rules of that version,
-// with its paths; what it shows of an object that another version made is let be.
+// TestRulesOfASpoke: a write in a version must satisfy the rules of that version, with its paths. The
+// rules do not apply to unchanged values of an object that was written in another version.
 func TestRulesOfASpoke(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {

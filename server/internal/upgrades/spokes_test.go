@@ -30,7 +30,7 @@ import (
 
 var gadgetVersions = []string{"v1alpha1", "v1", "v2"}
 
-// specs of one gadget as the versions show it.
+// The spec of the same gadget in each version.
 func gadgetSpecs(t *testing.T, a *apitest.Client, name string) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for _, v := range gadgetVersions {
@@ -97,9 +97,8 @@ func TestWritesInEveryVersionKeepUnrepresentableFields(t *testing.T) {
 	}
 }
 
-// TestVersionsApply: who applies in an older version takes nothing from what he
-// cannot say, conflicts are found between versions, and who goes on in another
-// version keeps what is his.
+// TestVersionsApply: an apply in an older version does not remove fields that the version lacks, conflicts
+// are found across versions, and a manager that switches to another version keeps its fields.
 func TestVersionsApply(t *testing.T) {
 	t.Parallel()
 	for _, stored := range gadgetVersions {
@@ -120,7 +119,7 @@ func TestVersionsApply(t *testing.T) {
 			refused = apply(409, "v1", "old", `{"replicas":2,"host":"other","ports":[{"name":"dns","number":53}]}`)
 			assert.Equal(t, []string{".spec.access.host FieldManagerConflict"}, refused.Causes())
 
-			// The same manager in a newer version: what he leaves out goes, nothing else.
+			// The same manager in a newer version: only fields that it omits are removed.
 			apply(200, "v2", "old", `{"size":2,"tuning":{"a":"b"}}`)
 			spec = gadgetSpecs(t, a, "g")["v2"]
 			assert.EqualValues(t, 2, spec["size"])
@@ -128,7 +127,7 @@ func TestVersionsApply(t *testing.T) {
 			assert.Equal(t, "1.3", apitest.NestedString(spec, "access", "minVersion"))
 			assert.Equal(t, []any{"x"}, spec["notes"])
 
-			// And in an older one: what that cannot say stays, and is nobody's.
+			// The same in an older version: fields that the version lacks are kept and get no owner.
 			apply(200, "v1alpha1", "new", `{"doors":[{"title":"web","number":80}]}`)
 			spec = gadgetSpecs(t, a, "g")["v2"]
 			assert.Equal(t, []any{map[string]any{"name": "web", "number": 80.0, "protocol": "TCP"}}, spec["ports"])
@@ -147,9 +146,9 @@ func TestVersionsApply(t *testing.T) {
 	}
 }
 
-// TestVersionsSubresources: status and scale are the hub's, whichever version the
-// caller speaks.
-func TestVersionsSubresources(t *testing.T) {
+// TestSubresourcesActOnHub: status and scale are those of the hub, in every version of the
+// request.
+func TestSubresourcesActOnHub(t *testing.T) {
 	t.Parallel()
 	for _, stored := range gadgetVersions {
 		t.Run(stored, func(t *testing.T) {
@@ -209,9 +208,10 @@ func TestDefaultsOfTheVersionRulesOfTheHub(t *testing.T) {
 	}
 }
 
-// TestConversionFailures: an object that a conversion refuses is the client's error, and a stored
-// one that cannot be converted is named; lists omit nothing.
-func TestConversionFailures(t *testing.T) {
+// TestConversionFailureNamesObject: if a conversion refuses the object of a request, the answer
+// is a client error. A stored object that cannot be converted is named in the error, and lists
+// omit nothing.
+func TestConversionFailureNamesObject(t *testing.T) {
 	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2")
 	got := a.Must(400, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"a"},"spec":{"host":"unspeakable"}}`)
@@ -239,8 +239,9 @@ func TestConversionFailures(t *testing.T) {
 	a.Must(200, "GET", gadgetPath("v1", ""), nil)
 }
 
-// TestVersionsWatch: every version has its own events of a change, in every form.
-func TestVersionsWatch(t *testing.T) {
+// TestEveryVersionHasItsOwnEvents: a watch delivers the events of a change in the version of the
+// watch, in every encoding.
+func TestEveryVersionHasItsOwnEvents(t *testing.T) {
 	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v1")
 	watches := map[string]*apitest.Watcher{}
@@ -344,8 +345,8 @@ func TestGadgetsRoundTrip(t *testing.T) {
 	registrytest.RoundTrip(t, registry.Of(gadgets("v1")))
 }
 
-// TestVersionsWrittenTogether: writers of one object who speak different versions lose
-// nothing of each other, also where the store commits what they write together.
+// TestVersionsWrittenTogether: concurrent writers of one object in different versions lose none of each
+// other's changes, even if their writes share a commit.
 func TestVersionsWrittenTogether(t *testing.T) {
 	t.Parallel()
 	store, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
@@ -367,9 +368,9 @@ func TestVersionsWrittenTogether(t *testing.T) {
 	assert.Len(t, apitest.Nested(got.Body, "metadata", "labels"), 31)
 }
 
-// TestStorageVersionChanges: whatever version a directory was filled in, also several
-// after each other, every object is there and whole.
-func TestStorageVersionChanges(t *testing.T) {
+// TestObjectsSurviveChangesOfStorageVersion: a directory that was written in any storage
+// version, or in several successively, has all objects with all fields.
+func TestObjectsSurviveChangesOfStorageVersion(t *testing.T) {
 	t.Parallel()
 	store, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
@@ -395,9 +396,9 @@ func TestStorageVersionChanges(t *testing.T) {
 	}
 }
 
-// TestOlderReleaseWrites: a release that knows nothing but the storage version changes
-// an object; what it could not see is still there.
-func TestOlderReleaseWrites(t *testing.T) {
+// TestOlderReleaseKeepsUnknownFields: a release that knows only the storage version changes an
+// object; fields that it does not know are kept.
+func TestOlderReleaseKeepsUnknownFields(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	defer store.Close()
@@ -418,8 +419,7 @@ func TestOlderReleaseWrites(t *testing.T) {
 	assert.Equal(t, want, gadgetSpecs(t, a, "g")["v2"])
 }
 
-// TestUnknownStoredVersion: a record of a version that nobody knows is unreadable, not
-// overlooked.
+// TestUnknownStoredVersion: a record in an unknown version is reported as unreadable, not skipped.
 func TestUnknownStoredVersion(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})

@@ -8,9 +8,9 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestStatusIsOwnedWhereItIsWritten: a version without the subresource status writes the
-// status with the rest of an object, and its writers own what they write there; writers of
-// one that has the subresource own it through that alone.
+// TestStatusIsOwnedWhereItIsWritten: a version without the subresource status writes the status
+// with the rest of an object, and its writers own the fields of the status that they write.
+// Writers in a version that has the subresource own the status only through the subresource.
 func TestStatusIsOwnedWhereItIsWritten(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "")

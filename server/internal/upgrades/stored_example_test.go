@@ -15,9 +15,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// A second release of a program gives a field another name. Build says what the store
-// holds that nobody would see any more; Upgrade says what becomes of it; Migrate stores
-// all objects as the release writes them.
+// A second release of a program renames a field. Build lists the stored objects whose values would be
+// hidden; Upgrade moves the values; Migrate stores all objects in the new format.
 func ExampleServer_Migrate() {
 	ctx := context.Background()
 	release := func(store *memstore.Store, kind *registry.Kind) (*server.Server, error) {
@@ -55,7 +54,7 @@ func ExampleServer_Migrate() {
 	var stored *server.IncompatibleError
 	if errors.As(err, &stored) {
 		for _, p := range stored.Problems {
-			fmt.Println(p.Objects, p.Resource, p.What)
+			fmt.Println(p.Objects, p.Resource, p.Text)
 		}
 	}
 
@@ -85,10 +84,10 @@ func ExampleServer_Migrate() {
 	// <nil>
 }
 
-// Who would rather start than decide keeps what does not fit.
+// With ServeIncompatible, the server starts and keeps the data that does not fit.
 func ExampleIncompatibility() {
 	p := server.Incompatibility{
-		Resource: meta.GroupResource{Group: "example.com", Resource: "ships"}, What: "has the field home, which the kind does not have",
+		Resource: meta.GroupResource{Group: "example.com", Resource: "ships"}, Text: "has the field home, which the kind does not have",
 		Objects: 1, Keys: []meta.Key{{Name: "ann"}},
 	}
 	err := &server.IncompatibleError{Problems: []server.Incompatibility{p}}

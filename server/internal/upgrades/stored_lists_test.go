@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// rackOf is a kind's object whose parts are of a type.
+// rackOf is the object of a kind with parts of type Part.
 type rackOf[Part any] struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -21,7 +21,7 @@ type rackOf[Part any] struct {
 	} `json:"spec"`
 }
 
-// tray is one whose parts have no keys.
+// tray has parts without keys.
 type tray[Part any] struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -31,13 +31,13 @@ type tray[Part any] struct {
 	} `json:"spec"`
 }
 
-// wordTray is one whose parts are words.
+// wordTray has words as parts.
 type wordTray = tray[string]
 
 func parts(a apitest.Response) any { return apitest.Nested(a.Body, "spec", "parts") }
 
-// TestWriteOverIncompatibleObjectReadsBack: what a client writes over incompatible fields reads
-// back.
+// TestWriteOverIncompatibleObjectReadsBack: fields that a client writes over incompatible fields
+// are read back.
 func TestWriteOverIncompatibleObjectReadsBack(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
@@ -55,8 +55,9 @@ func TestWriteOverIncompatibleObjectReadsBack(t *testing.T) {
 	assert.Equal(t, written, parts(a.Must(200, "GET", storedGadgets+"/g", nil)))
 }
 
-// TestItemsWithoutKeysKeepWhatIsNotShown: also where a default is shown in them.
-func TestItemsWithoutKeysKeepWhatIsNotShown(t *testing.T) {
+// TestItemsWithoutKeysKeepHiddenFields: items of a list without keys keep fields that are not
+// shown, even if a default is shown in the items.
+func TestItemsWithoutKeysKeepHiddenFields(t *testing.T) {
 	t.Parallel()
 	type part1 struct {
 		Name string `json:"name"`
@@ -77,8 +78,8 @@ func TestItemsWithoutKeysKeepWhatIsNotShown(t *testing.T) {
 	assert.Equal(t, []any{map[string]any{"name": "p", "old": "o"}, map[string]any{"name": "q"}}, parts(a.Must(200, "GET", storedGadgets+"/g", nil)))
 }
 
-// TestItemsWithInvalidKeysAreKept: items of a keyed list whose key does not fit the schema are
-// kept.
+// TestItemsWithInvalidKeysAreKept: items of a keyed list with a key that does not fit the schema
+// are kept.
 func TestItemsWithInvalidKeysAreKept(t *testing.T) {
 	t.Parallel()
 	type part1 struct {

@@ -22,8 +22,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Releases of a program with a kind Gadget. The second one has lost note, calls color
-// colour, counts size in words, and has a level.
+// Releases of a program with a kind Gadget. The second release has no note, renames color
+// to colour, stores size as a word, and has a level.
 type (
 	gadget1 struct {
 		meta.TypeMeta   `json:",inline"`
@@ -77,7 +77,7 @@ func newGadget(name string, spec map[string]any, metadata ...any) map[string]any
 	return map[string]any{"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": m, "spec": spec}
 }
 
-// refusedStore builds a server over a store and returns why that failed.
+// refusedStore builds a server over a store and returns the error of Build.
 func refusedStore(t *testing.T, store *memstore.Store, kinds ...*registry.Kind) *server.IncompatibleError {
 	t.Helper()
 	b := &server.Builder{Storage: store.Fork(), Authorizer: auth.AllowAll}
@@ -104,7 +104,7 @@ func TestBuildRefusesWhatKindsCannotShow(t *testing.T) {
 	e := refusedStore(t, store, gadgetKind[gadget2]("v1", nil))
 	var whats []string
 	for _, p := range e.Problems {
-		whats = append(whats, fmt.Sprint(p.Resource, " ", p.Objects, " ", p.What))
+		whats = append(whats, fmt.Sprint(p.Resource, " ", p.Objects, " ", p.Text))
 	}
 	assert.Equal(t, []string{
 		"gadgets.example.com 1 has a value in spec.size that does not have the type of the field",
@@ -118,7 +118,7 @@ func TestBuildRefusesWhatKindsCannotShow(t *testing.T) {
 	e = refusedStore(t, store, gadgetKind[gadget1]("v2", nil)) // another name for the version
 	require.Len(t, e.Problems, 1)
 	assert.Equal(t, 13, e.Problems[0].Objects)
-	assert.Contains(t, e.Problems[0].What, "cannot be read: from version example.com/v1 to example.com/v2")
+	assert.Contains(t, e.Problems[0].Text, "cannot be read: from version example.com/v1 to example.com/v2")
 
 	e = refusedStore(t, store, gadgetKind[gadget2]("v1", func(*meta.Object) error { panic("oh no") }))
 	assert.Contains(t, e.Error(), "oh no")
@@ -192,8 +192,8 @@ func TestSecondReleaseAndRollback(t *testing.T) {
 	})
 }
 
-// TestRollbackToAKnownRelease: who served the store before need not be told that a newer
-// one has fields that he does not have.
+// TestRollbackToAKnownRelease: a release that has served the store before starts although a newer
+// release stored fields that it does not have.
 func TestRollbackToAKnownRelease(t *testing.T) {
 	t.Parallel()
 	type older struct {
@@ -274,8 +274,7 @@ func TestIncompatibleObjectsCanBeRepairedAndDeleted(t *testing.T) {
 	})
 }
 
-// TestReleasesSideBySide: while servers of two releases stand over one store, neither
-// drops what the other one wrote.
+// TestReleasesSideBySide: servers of two releases over one store keep each other's fields.
 func TestReleasesSideBySide(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})

@@ -62,9 +62,9 @@ func TestUnrepresentableObjectsCanBeMigratedAndDeleted(t *testing.T) {
 	a.Must(404, "GET", gadget, nil)
 }
 
-// TestBuildRefusesKindWhoseScopeChanged: a kind whose stored objects have another scope is refused
-// with the reason, and the release before still serves them.
-func TestBuildRefusesKindWhoseScopeChanged(t *testing.T) {
+// TestBuildRefusesKindWithChangedScope: a kind with stored objects of another scope is refused
+// with the reason, and the previous release still serves the objects.
+func TestBuildRefusesKindWithChangedScope(t *testing.T) {
 	t.Parallel()
 	kind := func(scope registry.Scope) *registry.Kind {
 		return registry.Of(registry.Definition[plainGadget]{Group: "example.com", Version: "v1", Kind: "Gadget", Scope: scope})
@@ -84,7 +84,7 @@ func TestBuildRefusesKindWhoseScopeChanged(t *testing.T) {
 		a.Must(201, "POST", c.path, `{"metadata":{"name":"g"}}`)
 		e := refusedStore(t, store, kind(c.is))
 		require.Len(t, e.Problems, 1)
-		assert.Equal(t, c.what, e.Problems[0].What)
+		assert.Equal(t, c.what, e.Problems[0].Text)
 		s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(kind(c.was)))
 		a.Must(200, "GET", c.path+"/g", nil)
 	}
@@ -116,12 +116,12 @@ func TestBuildReportsObjectsThatConversionRefuses(t *testing.T) {
 	e := refusedStore(t, store, kind(true))
 	assert.Equal(t, []server.Incompatibility{{
 		Resource: meta.GroupResource{Group: "example.com", Resource: "gadgets"}, Objects: 1, Keys: []meta.Key{{Namespace: "default", Name: "g"}},
-		What: "cannot be read: from version example.com/v1 to example.com/v2: size: nobody has it",
+		Text: "cannot be read: from version example.com/v1 to example.com/v2: size: nobody has it",
 	}}, e.Problems)
 }
 
-// TestProblemsCountObjects: what is wrong with an object in several places is wrong with one.
-func TestProblemsCountObjects(t *testing.T) {
+// TestProblemsCountObjectsOnce: an object with several problems counts as a single object.
+func TestProblemsCountObjectsOnce(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
@@ -145,12 +145,12 @@ func TestProblemsCountObjects(t *testing.T) {
 	e := refusedStore(t, store, gadgetKind[counted]("v1", nil))
 	require.Len(t, e.Problems, 51)
 	for _, p := range e.Problems {
-		assert.Equal(t, 2, p.Objects, p.What)
+		assert.Equal(t, 2, p.Objects, p.Text)
 		assert.Equal(t, []meta.Key{{Namespace: "default", Name: "g"}, {Namespace: "default", Name: "h"}}, p.Keys)
 	}
 }
 
-// narrow is a store that takes no more of one object.
+// narrow is a store that refuses further writes of an object as too large.
 type narrow struct {
 	*memstore.Store
 	key string
@@ -185,8 +185,8 @@ func TestMigrateSkipsObjectsThatBecomeTooLarge(t *testing.T) {
 	assert.Equal(t, "red", apitest.Nested(a.Must(200, "GET", storedGadgets+"/g0001", nil).Body, "spec", "colour"))
 }
 
-// TestUnreadableIsNotOnlyDamaged: whoever reads an object of a version that has gone is not
-// told that it is lost.
+// TestUnreadableIsNotOnlyDamaged: the error for an unreadable object says that another release may have
+// stored it, not only that it may be damaged.
 func TestUnreadableIsNotOnlyDamaged(t *testing.T) {
 	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 2)

@@ -76,9 +76,9 @@ func causesIn(got apitest.Response) (out []string) {
 	return out
 }
 
-// TestStatusFaultsNameThePathBelowTheStatus: violations in a status update have paths relative to the status, as
+// TestStatusViolationsHavePathsBelowStatus: violations in a status update have paths relative to the status, as
 // clients of definitions expect.
-func TestStatusFaultsNameThePathBelowTheStatus(t *testing.T) {
+func TestStatusViolationsHavePathsBelowStatus(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	definedKind(a, "Applied", appliedKind)

@@ -94,7 +94,7 @@ func (h *Handler) call(ctx context.Context, r *exchange.Request, o *writeOptions
 	}
 	converts := body != nil && body.Converts()
 	if converts {
-		if obj, err = seen.As(ctx, obj); err != nil {
+		if obj, err = seen.ConvertIfNeeded(ctx, obj); err != nil {
 			return nil, body.CannotHandle(err.Error())
 		}
 	}
@@ -102,7 +102,7 @@ func (h *Handler) call(ctx context.Context, r *exchange.Request, o *writeOptions
 		return nil, err
 	}
 	if converts {
-		if obj, err = body.Hub.As(ctx, obj); err != nil {
+		if obj, err = body.Hub.ConvertIfNeeded(ctx, obj); err != nil {
 			return nil, body.CannotHandle(err.Error())
 		}
 	}
@@ -127,6 +127,6 @@ func (h *Handler) newCall(r *exchange.Request, o *writeOptions, obj *meta.Object
 	return &registry.Call{
 		Resource: r.Version.Resource(), Subresource: r.Subresource, Key: r.Key(), User: r.User,
 		Object: obj, DryRun: o.dryRun, Names: h.o.Names, Warn: r.Notes.Warn,
-		Manager: o.managerFor(r.HTTP), Client: objects.Acts{Client: h.o.Client},
+		Manager: o.managerFor(r.HTTP), Client: objects.ActClient{Client: h.o.Client},
 	}
 }

@@ -129,7 +129,7 @@ func TestFeatureGates(t *testing.T) {
 	}
 	seen[features.ExcludeAdmissionWebhookVirtualResources] = true // see TestReviewsAreExempt of package webhook
 	for _, f := range gatedFields {
-		seen[f.gate] = true // see TestFieldsOfFeaturesThatAreOff
+		seen[f.gate] = true // see TestFieldsOfDisabledFeatures
 	}
 	for _, g := range features.Gates() {
 		assert.True(t, seen[g.Name], "%s has no row", g.Name)

@@ -79,7 +79,7 @@ func (o *owned) ownersOf(name string) int {
 	return len(list)
 }
 
-func TestGarbage(t *testing.T) {
+func TestDependentsAreDeletedByPolicy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		build func(o *owned)

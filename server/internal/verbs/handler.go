@@ -137,7 +137,7 @@ func (h *Handler) resolve(r *exchange.Request) error {
 		}
 		return meta.NoSuchResource()
 	}
-	if r.Beyond || r.Version.Act != nil && (r.Name != "" || r.Version.Namespaced && r.Namespace == "") {
+	if r.HasExtraSegments || r.Version.Act != nil && (r.Name != "" || r.Version.Namespaced && r.Namespace == "") {
 		return meta.NoSuchResource() // virtual objects are not stored and have no names
 	}
 	if isNamespace(r) {
@@ -149,7 +149,7 @@ func (h *Handler) resolve(r *exchange.Request) error {
 		}
 		return meta.NoSuchResource()
 	}
-	if r.Rest != "" && !r.Proxied() || r.Sub == nil && r.Version.Dummy != "" {
+	if r.Rest != "" && !r.Proxied() || r.Sub == nil && r.Version.DiscoveryKind != "" {
 		return meta.NoSuchResource()
 	}
 	return nil
@@ -159,7 +159,7 @@ func (h *Handler) resolve(r *exchange.Request) error {
 // namespace. A path inside a namespace has no Namespace objects, because a right in one namespace must not apply to
 // another.
 func isNamespace(r *exchange.Request) bool {
-	return r.Group == "" && r.Resource == "namespaces" && !r.Inside
+	return r.Group == "" && r.Resource == "namespaces" && !r.InNamespace
 }
 
 // allowed reports whether the resource or subresource has the verb at the path.
@@ -201,7 +201,7 @@ func refuseMethod(r *exchange.Request) error {
 // negotiate sets the media type of the response.
 func (h *Handler) negotiate(r *exchange.Request) (err error) {
 	list := r.Verb == "list" || r.Verb == "deletecollection" && h.o.Rules.Has(compat.ListsDeleted)
-	offer := media.Offer{Views: true, List: list, Watch: r.Verb == "watch", Protobuf: r.BodyVersion().Proto() != nil}
+	offer := media.Supported{Views: true, List: list, Watch: r.Verb == "watch", Protobuf: r.BodyVersion().Proto() != nil}
 	offer.Metadata = r.Version.Act == nil && r.Sub == nil
 	offer.NoTable = r.Version.Act != nil || r.Sub != nil && r.Sub.Act != nil // objects that are not stored have no rows
 	r.Media, err = media.Negotiate(r.HTTP.Header.Get("Accept"), h.o.Names, offer)

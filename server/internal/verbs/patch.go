@@ -373,8 +373,8 @@ func (h *Handler) conformApplied(r *exchange.Request, obj *meta.Object, v *resou
 	if err := sameIdentity(r, obj); err != nil {
 		return err
 	}
-	// Apply refuses fields that the schema does not have, except below a node that preserves unknown fields. Conform
-	// prunes those without a warning.
+	// Apply refuses fields that the schema does not have, except below a node that preserves unknown fields. Normalize
+	// prunes them without a warning.
 	_, faults := v.Normalize(obj)
 	if len(faults) == 0 {
 		return nil

@@ -108,8 +108,8 @@ func TestWritersWithoutVersionGetNoConflict(t *testing.T) {
 	}
 }
 
-// TestManyAppliers: two hundred managers apply different fields of an object that does not exist at first.
-func TestManyAppliers(t *testing.T) {
+// TestConcurrentAppliersCreateOneObject: two hundred managers apply different fields of an object that does not exist at first.
+func TestConcurrentAppliersCreateOneObject(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		const appliers = 200

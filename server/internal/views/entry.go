@@ -25,8 +25,8 @@ func AsStored(v *resource.Version, m media.Type) bool {
 	return v.AsStored() && m.Format == codec.JSON && m.View == media.Full
 }
 
-// FormKey returns the key under which an entry caches its encoding in a version and media type.
-func FormKey(v *resource.Version, m media.Type) objectcache.EncodingKey {
+// EncodingKey returns the key under which an entry caches its encoding in a version and media type.
+func EncodingKey(v *resource.Version, m media.Type) objectcache.EncodingKey {
 	view := uint8(m.View) << 1
 	if m.ViewVersion == "v1beta1" {
 		view |= 1
@@ -47,7 +47,7 @@ func (enc *Encoder) Entry(ctx context.Context, e *objectcache.Entry, v *resource
 		}
 		return enc.envelope(message, v, m), nil
 	}
-	return e.Encoded(FormKey(v, m), func() ([]byte, error) {
+	return e.Encoded(EncodingKey(v, m), func() ([]byte, error) {
 		if m.Format == codec.JSON && m.View == media.Partial && objects.AsStored(ctx, e, v) {
 			return codec.AppendPartial(nil, e.JSON(), enc.Names, m.ViewVersion), nil
 		}

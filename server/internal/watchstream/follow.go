@@ -119,7 +119,7 @@ func (st *stream) frame(e objectcache.Event, shown *objectcache.Entry) ([]byte, 
 		return st.appendFramed(nil, kind, shown)
 	}
 	r := st.request
-	return objectcache.Frame(e, views.FormKey(r.Version, r.Media), func() ([]byte, error) { return st.appendFramed(nil, kind, shown) })
+	return objectcache.Frame(e, views.EncodingKey(r.Version, r.Media), func() ([]byte, error) { return st.appendFramed(nil, kind, shown) })
 }
 
 // initialBatch is how many objects of the initial state are converted at a time.

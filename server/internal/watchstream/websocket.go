@@ -115,7 +115,7 @@ func (k *socket) end() {
 	if k.left.Load() <= 0 {
 		code = websocket.StatusPolicyViolation
 	}
-	stop := time.AfterFunc(exchange.Parting, k.below.Abort)
+	stop := time.AfterFunc(exchange.CloseTimeout, k.below.Abort)
 	defer stop.Stop()
 	_ = k.conn.Close(code, "")
 	<-k.done

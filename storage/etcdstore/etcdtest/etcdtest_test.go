@@ -71,8 +71,8 @@ func TestFaultsAffectOneMember(t *testing.T) {
 	require.NoError(t, tryPut(t, front))
 }
 
-// TestErase: data survives the death of the process, and is gone after Erase.
-func TestErase(t *testing.T) {
+// TestEraseDeletesData: data survives the death of the process, and is gone after Erase.
+func TestEraseDeletesData(t *testing.T) {
 	m := etcdtest.Start(t)
 	c := client(t, m.Endpoint)
 	require.NoError(t, tryPut(t, c))

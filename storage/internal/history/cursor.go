@@ -51,7 +51,7 @@ func (l *Log) Watch(ctx context.Context, prefix string, after storage.Revision, 
 	}
 }
 
-// withPrefix returns the events of a commit whose keys begin with prefix, as a slice of events. They
+// withPrefix returns the events of a commit for keys with the prefix, as a slice of events. They
 // are adjacent because events are sorted by key.
 func withPrefix(prefix string, events []storage.Event) []storage.Event {
 	for len(events) > 0 && !strings.HasPrefix(events[0].Key, prefix) {

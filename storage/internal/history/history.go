@@ -38,7 +38,7 @@ type Log struct {
 	closed  bool
 }
 
-// New returns an empty log whose first commit will have a revision larger than start.
+// New returns an empty log; its first commit will have a revision larger than start.
 func New(start storage.Revision, limits eventlog.Limits) *Log {
 	l := &Log{limits: limits, waiting: make(eventlog.Waiters[string])}
 	l.log.Init(start, limits)
@@ -53,7 +53,7 @@ func (l *Log) Begin(start storage.Revision) {
 	l.log.Init(start, l.limits)
 }
 
-// Append adds the events of one or more commits and wakes the readers whose prefix matches. The events
+// Append adds the events of commits, at least one, and wakes the readers with a matching prefix. The events
 // must be in revision order, be newer than the log, and include all events of each commit. Append
 // copies events but keeps their values.
 func (l *Log) Append(now time.Time, events ...storage.Event) {

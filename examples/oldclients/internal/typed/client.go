@@ -49,7 +49,7 @@ func (r *row) client(t *testing.T, clientset, dynamic any) client {
 	return client{t, of.Call(in)[0]}
 }
 
-// method returns the method whose lower-case name is given, or the zero value.
+// method returns the method with the given lower-case name, or the zero value.
 func method(of reflect.Value, name string) reflect.Value {
 	for i := range of.NumMethod() {
 		if strings.ToLower(of.Type().Method(i).Name) == name {

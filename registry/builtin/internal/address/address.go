@@ -37,7 +37,7 @@ func Reachable(f *check.Violations, at *check.Path, text string) {
 	}
 }
 
-// hostIP parses an address. why describes a fault in its form and is "" if there is none; the address
+// hostIP parses an address. why describes an error in its form and is "" if there is none; the address
 // is valid even for a text in the wrong form, if its meaning is clear.
 func hostIP(text string) (a netip.Addr, why string) {
 	a, err := netip.ParseAddr(text)

@@ -17,7 +17,7 @@ import (
 // act returns the review as it is; reviews with violations do not reach it.
 func act(_ context.Context, call *registry.Call) (*meta.Object, error) { return call.Object, nil }
 
-func TestReviewFaults(t *testing.T) {
+func TestReviewViolations(t *testing.T) {
 	kinds := map[string]*resource.Type{}
 	for _, k := range authorization.Kinds(authorization.Answers{Subject: act, SelfSubject: act, LocalSubject: act, SelfSubjectRules: act}) {
 		c, err := resource.Compile(k, names.Kubernetes)

@@ -1,4 +1,3 @@
-// Package conformance reads the OpenAPI documents with the libraries of the
-// field's clients: they must find in them what they look for. It is a module of
-// its own, so that the product does not depend on those libraries.
+// Package conformance checks that the libraries of common clients can read the OpenAPI documents. It is
+// a module of its own, so that the root module does not depend on these libraries.
 package conformance

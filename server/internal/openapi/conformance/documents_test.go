@@ -147,7 +147,7 @@ func compare(t *testing.T, path string, a, b protoreflect.Message) {
 	}
 }
 
-// The protobuf form of version 2 is what gnostic makes of the JSON form.
+// TestProtobufV2 checks that the protobuf form of version 2 equals the result of gnostic for the JSON form.
 func TestProtobufV2(t *testing.T) {
 	s, c := newServer(t)
 	got, err := c.OpenAPISchema()
@@ -160,7 +160,7 @@ func TestProtobufV2(t *testing.T) {
 	_ = s
 }
 
-// So is that of version 3, of every group version.
+// TestProtobufV3 checks the same for version 3, for every group version.
 func TestProtobufV3(t *testing.T) {
 	_, c := newServer(t)
 	paths, err := c.OpenAPIV3().Paths()
@@ -179,8 +179,8 @@ func TestProtobufV3(t *testing.T) {
 	}
 }
 
-// A server below a prefix answers with addresses that clients find.
-func TestBelowPrefix(t *testing.T) {
+// TestPathsBelowPrefixAreFound checks that clients find the documents of a server below a path prefix.
+func TestPathsBelowPrefixAreFound(t *testing.T) {
 	s, _ := newServer(t)
 	h := httptest.NewServer(http.StripPrefix("/below/here", s.Server))
 	defer h.Close()
@@ -196,8 +196,9 @@ func TestBelowPrefix(t *testing.T) {
 	assert.Equal(t, body, old)
 }
 
-// Models of both versions find every definition and what it refers to.
-func TestModels(t *testing.T) {
+// TestModelsResolveEveryDefinition checks that the models of both versions have every definition and
+// resolve all references.
+func TestModelsResolveEveryDefinition(t *testing.T) {
 	_, c := newServer(t)
 	doc, err := c.OpenAPISchema()
 	require.NoError(t, err)

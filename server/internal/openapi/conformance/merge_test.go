@@ -17,9 +17,9 @@ import (
 	utilproto "k8s.io/kube-openapi/pkg/util/proto"
 )
 
-// The patches that a client makes from the documents are those that it makes
-// from the kinds' Go types: every list of every kind merges by the same key.
-func TestPatchMarkers(t *testing.T) {
+// TestPatchesFromDocumentsMatchGoTypes checks that a client computes the same patches from the documents
+// as from the Go types of the kinds: every list of every kind merges by the same key.
+func TestPatchesFromDocumentsMatchGoTypes(t *testing.T) {
 	_, c := newServer(t)
 	doc, err := c.OpenAPISchema()
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func (m *markers) compare(path string, typ reflect.Type, a, b strategicpatch.Loo
 	}
 }
 
-// newer reports whether a field came after the version of the API that we serve.
+// newer reports whether a field was added after the served version of the API.
 func (m *markers) newer(at string, err error) bool {
 	if err == nil {
 		return false
@@ -121,7 +121,8 @@ func fielded(t reflect.Type) bool {
 	return true
 }
 
-// A client that tracks fields by the documents knows lists by their keys.
+// TestFieldSets checks that a client that tracks fields by the documents identifies list items by their
+// keys.
 func TestFieldSets(t *testing.T) {
 	_, c := newServer(t)
 	root := openapi3.NewRoot(c.OpenAPIV3())
