@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
@@ -18,7 +19,7 @@ const servicesPath = "/api/v1/namespaces/services/services"
 // address or port is free.
 type network struct {
 	t                *testing.T
-	servers          []*process
+	servers          []*testbed.Server
 	addresses, ports chan bool
 	made             atomic.Int64
 
@@ -58,11 +59,11 @@ func (n *network) delete(name string) {
 }
 
 // call makes a request and checks the status code of the answer.
-func (n *network) call(number int64, code int, method, path, body string) wireObject {
+func (n *network) call(number int64, code int, method, path, body string) testbed.Object {
 	p := n.servers[number%int64(len(n.servers))]
-	got, answer, err := p.patientCall(n.t.Context(), method, path, body)
+	got, answer, err := p.Call(n.t.Context(), method, path, body)
 	if err != nil || got != code {
-		n.t.Errorf("%s %s: %d %s %v", method, path, got, answer.Text, err)
+		n.t.Errorf("%s %s: %d %s %v", method, path, got, answer.Message, err)
 	}
 	return answer
 }
@@ -154,7 +155,7 @@ func TestServiceAddressesAreUnique(t *testing.T) {
 	etcd := etcdtest.Start(t)
 	n := &network{
 		t: t, live: map[string]bool{}, addresses: make(chan bool, addresses), ports: make(chan bool, ports),
-		servers: startServers(t, []string{etcd.Endpoint}, 3, "--service-cluster-ip-range", "10.0.0.0/20", "--service-node-port-range", fmt.Sprintf("30000-%d", 30000+ports-1)),
+		servers: testbed.StartServers(t, []string{etcd.Endpoint}, 3, "--service-cluster-ip-range", "10.0.0.0/20", "--service-node-port-range", fmt.Sprintf("30000-%d", 30000+ports-1)),
 	}
 	for range addresses {
 		n.addresses <- true

@@ -20,6 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
@@ -38,7 +39,7 @@ var (
 // benchCluster is a set of servers and their etcd.
 type benchCluster struct {
 	etcd    *etcdtest.Cluster
-	servers []*process
+	servers []*testbed.Server
 	bare    *clientv3.Client
 	serial  atomic.Int64
 }
@@ -51,9 +52,9 @@ func startBenched(b *testing.B, n int) *benchCluster {
 	for _, m := range c.Members {
 		endpoints = append(endpoints, m.Endpoint)
 	}
-	s := &benchCluster{etcd: c, servers: startServers(b, endpoints, n)}
+	s := &benchCluster{etcd: c, servers: testbed.StartServers(b, endpoints, n)}
 	for _, p := range s.servers {
-		limit(b, p.cmd.Process.Pid, *serverShare, p.kill)
+		limit(b, p.Pid(), *serverShare, p.Kill)
 	}
 	for _, m := range c.Members {
 		limit(b, m.Pid(), *etcdShare, m.Kill)
@@ -96,7 +97,7 @@ type spent struct{ time, serverCPU, etcdCPU, etcdCalls float64 }
 
 func (s *benchCluster) spentSoFar(b *testing.B) (x spent) {
 	for _, p := range s.servers {
-		x.serverCPU += sum(b, p.client, p.url, `process_cpu_seconds_total`)
+		x.serverCPU += sum(b, p.HTTP, p.URL, `process_cpu_seconds_total`)
 	}
 	for _, m := range s.etcd.Members {
 		url := "http://" + m.Endpoint
@@ -123,7 +124,7 @@ func sum(b *testing.B, client *http.Client, url, pattern string) (total float64)
 
 // run makes n requests with concurrent clients, each on one of the servers, and adds the resources that
 // they used to the total. It makes at most rate requests per second, or any number if rate is 0.
-func (s *benchCluster) run(b *testing.B, clients, n int, rate float64, to *spent, do func(p *process, serial int64) error) {
+func (s *benchCluster) run(b *testing.B, clients, n int, rate float64, to *spent, do func(p *testbed.Server, serial int64) error) {
 	before, from := s.spentSoFar(b), time.Now()
 	var all sync.WaitGroup
 	var begun atomic.Int64
@@ -162,13 +163,13 @@ func (x spent) report(b *testing.B, n int) {
 }
 
 // want makes a request that must succeed.
-func (p *process) want(ctx context.Context, method, path, body string) error {
-	r, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader(body))
+func want(ctx context.Context, p *testbed.Server, method, path, body string) error {
+	r, err := http.NewRequestWithContext(ctx, method, p.URL+path, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	res, err := p.client.Do(r)
+	res, err := p.HTTP.Do(r)
 	if err != nil {
 		return err
 	}
@@ -191,15 +192,15 @@ func BenchmarkRead(b *testing.B) {
 	for _, n := range []int{1, 3} {
 		s := startBenched(b, n)
 		for i := range int64(objects) {
-			require.NoError(b, s.servers[0].want(b.Context(), "POST", mapsPath, benchBody(name(i))))
+			require.NoError(b, want(b.Context(), s.servers[0], "POST", testbed.ConfigMaps, benchBody(name(i))))
 		}
 		for what, path := range map[string]func(i int64) string{
-			"get":  func(i int64) string { return mapsPath + "/" + name(i) },
-			"list": func(int64) string { return mapsPath },
+			"get":  func(i int64) string { return testbed.ConfigMaps + "/" + name(i) },
+			"list": func(int64) string { return testbed.ConfigMaps },
 		} {
 			for _, clients := range []int{1, 64, 256} {
 				b.Run(fmt.Sprintf("%s/servers=%d/clients=%d", what, n, clients), func(b *testing.B) {
-					get := func(p *process, i int64) error { return p.want(b.Context(), "GET", path(i), "") }
+					get := func(p *testbed.Server, i int64) error { return want(b.Context(), p, "GET", path(i), "") }
 					s.run(b, clients, 2*clients, 0, &spent{}, get)
 					var x spent
 					b.ResetTimer()
@@ -221,15 +222,15 @@ func BenchmarkCreate(b *testing.B) {
 	name := func(i int64) string { return fmt.Sprintf("n%09d", i) }
 	for _, n := range []int{1, 3} {
 		s := startBenched(b, n)
-		create := func(p *process, i int64) error {
-			return p.want(b.Context(), "POST", mapsPath, benchBody(name(i)))
+		create := func(p *testbed.Server, i int64) error {
+			return want(b.Context(), p, "POST", testbed.ConfigMaps, benchBody(name(i)))
 		}
 		require.NoError(b, create(s.servers[0], s.serial.Load()))
 		found, err := s.bare.Get(b.Context(), "/registry/data/configmaps/default/"+name(0))
 		require.NoError(b, err)
 		require.Len(b, found.Kvs, 1)
 		value := string(found.Kvs[0].Value)
-		put := func(_ *process, i int64) error {
+		put := func(_ *testbed.Server, i int64) error {
 			_, err := s.bare.Put(b.Context(), "/limits_/data/configmaps/default/"+name(i), value)
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 	"orch.io/controlplane/examples/internal/documents"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
@@ -37,7 +38,7 @@ func TestConsolesOfDocuments(t *testing.T) {
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.NoError(t, os.Symlink(binary, filepath.Join(bin, "cluster")))
+	require.NoError(t, os.Symlink(testbed.Binary(), filepath.Join(bin, "cluster")))
 
 	sessions := map[string]*documents.Session{}
 	for _, b := range all {

@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 )
 
 // candidacy makes the test binary a candidate of an election.
@@ -206,12 +208,12 @@ func (e *election) led() []string {
 
 // pause pauses a leader between two renewals. A candidate of client-go that is paused during a renewal
 // may later release the lease of another holder.
-func (e *election) pause(p *process, name string) {
+func (e *election) pause(p *testbed.Server, name string) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), time.Minute)
 	defer cancel()
-	now := p.mustCall(200, "GET", leasesPath+"/election", "").version()
-	require.NoError(e.t, p.followAt(ctx, leasesPath, fmt.Sprintf("resourceVersion=%d", now), func(ev event) bool {
+	now := p.Must(200, "GET", leasesPath+"/election", "").Version()
+	require.NoError(e.t, p.Watch(ctx, leasesPath, fmt.Sprintf("resourceVersion=%d", now), func(ev testbed.Event) bool {
 		return ev.Type == "BOOKMARK" || ev.Object.Metadata.Name != "election" || ev.Object.Spec.HolderIdentity != name
 	}))
 	require.NoError(e.t, e.candidates[name].Process.Signal(syscall.SIGSTOP))
@@ -220,14 +222,14 @@ func (e *election) pause(p *process, name string) {
 
 // held asserts with the history of the lease that no candidate took it from a holder that had neither
 // released it nor let it expire. It returns the number of releases.
-func (e *election) held(p *process, after uint64) (releases int) {
+func (e *election) held(p *testbed.Server, after uint64) (releases int) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), time.Minute)
 	defer cancel()
-	last := p.mustCall(200, "GET", leasesPath+"/election", "").version()
+	last := p.Must(200, "GET", leasesPath+"/election", "").Version()
 	var holder string
 	var renewed time.Time
-	require.NoError(e.t, p.followAt(ctx, leasesPath, fmt.Sprintf("resourceVersion=%d", after), func(ev event) bool {
+	require.NoError(e.t, p.Watch(ctx, leasesPath, fmt.Sprintf("resourceVersion=%d", after), func(ev testbed.Event) bool {
 		spec := ev.Object.Spec
 		if ev.Type == "BOOKMARK" || ev.Object.Metadata.Name != "election" {
 			return true
@@ -239,7 +241,7 @@ func (e *election) held(p *process, after uint64) (releases int) {
 			require.GreaterOrEqual(e.t, spec.AcquireTime.Sub(renewed), termTime, "%s took the lease of %s", spec.HolderIdentity, holder)
 		}
 		holder, renewed = spec.HolderIdentity, spec.RenewTime
-		return ev.Object.version() < last
+		return ev.Object.Version() < last
 	}))
 	return releases
 }
@@ -251,19 +253,19 @@ func TestElection(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	_, servers := startThree(t)
-	b := balance(t, servers)
-	began := servers[0].mustCall(200, "GET", mapsPath, "").version()
-	kubeconfig := b.kubeconfig(filepath.Join(t.TempDir(), "kubeconfig"))
+	_, servers := testbed.StartCluster(t)
+	b := testbed.NewBalancer(t, servers)
+	began := servers[0].Must(200, "GET", testbed.ConfigMaps, "").Version()
+	kubeconfig := b.Kubeconfig(filepath.Join(t.TempDir(), "kubeconfig"))
 	e := startElection(t)
 	for i := range 4 {
 		e.stand(fmt.Sprint("candidate-", i), kubeconfig)
 	}
 	first := e.leader()
 	for _, p := range servers {
-		p.kill()
+		p.Kill()
 		time.Sleep(2 * renewEvery) // the leader has renewed the lease, or tried to
-		p.restart()
+		p.Restart()
 	}
 	require.Equal(t, first, e.leader(), "the leader is unchanged")
 	require.Len(t, e.led(), 1)

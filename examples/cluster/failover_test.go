@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 )
 
 // TestInformersFailOver: the servers are killed in turn, and informers continue through the balancer
@@ -12,27 +14,25 @@ func TestInformersFailOver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	_, servers := startThree(t)
-	b := balance(t, servers)
-	var informers []*informer
+	_, servers := testbed.StartCluster(t)
+	b := testbed.NewBalancer(t, servers)
+	var informers []*testbed.Informer
 	for range 6 {
-		informers = append(informers, startInformer(t, b.config()))
+		informers = append(informers, testbed.StartInformer(t, b.Config()))
 	}
-	l := startLoad(t, b.callers(8), 3, legacy{})
+	l := testbed.StartLoad(t, b.Clients(8), 3, testbed.State{})
 	for _, p := range servers {
-		l.progress(2 * some) // client-go treats a watch that ends within a second without an event as a failure
-		p.kill()
-		l.progress(2 * some)
-		p.restart()
+		l.Progress(2 * some) // client-go treats a watch that ends within a second without an event as a failure
+		p.Kill()
+		l.Progress(2 * some)
+		p.Restart()
 	}
-	l.progress(some)
-	left := l.check()
-	reference := l.reference()
-	went := int64(0)
+	l.Progress(some)
+	l.Check(informers...)
+	resumed := int64(0)
 	for _, i := range informers {
-		i.check(reference, left.version)
-		went += i.watches.Load()
+		resumed += i.Resumed()
 	}
-	t.Logf("informers resumed their watches %d times", went)
-	require.NotZero(t, went)
+	t.Logf("informers resumed their watches %d times", resumed)
+	require.NotZero(t, resumed)
 }

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
@@ -13,8 +13,10 @@ const some = 400
 
 // faults injects faults one after another: each begins, lasts while requests are answered, and ends.
 type faults struct {
-	*load
-	etcd *etcdtest.Cluster
+	*testbed.Load
+	t       *testing.T
+	etcd    *etcdtest.Cluster
+	servers []*testbed.Server
 }
 
 func (f *faults) during(name string, begin, end func()) {
@@ -23,31 +25,31 @@ func (f *faults) during(name string, begin, end func()) {
 	begin()
 	f.hold()
 	end()
-	f.progress(some)
+	f.Progress(some)
 }
 
 // hold keeps a fault for the duration of -hold, and requires progress meanwhile.
 func (f *faults) hold() {
 	until := time.Now().Add(*hold)
-	f.progress(some)
+	f.Progress(some)
 	for time.Now().Before(until) {
-		f.progress(some)
+		f.Progress(some)
 	}
 }
 
 func (f *faults) killServer(i int) {
 	p := f.servers[i]
-	f.during("server killed", p.kill, p.restart)
+	f.during("server killed", p.Kill, p.Restart)
 }
 
 func (f *faults) pauseServer(i int) {
 	p := f.servers[i]
-	f.during("server paused", func() { p.signal(syscall.SIGSTOP) }, func() { p.signal(syscall.SIGCONT) })
+	f.during("server paused", p.Pause, p.Resume)
 }
 
 func (f *faults) endServer(i int) {
 	p := f.servers[i]
-	f.during("server shut down", p.terminate, p.restart)
+	f.during("server shut down", p.Terminate, p.Restart)
 }
 
 func (f *faults) isolateMember(i int) {
@@ -72,8 +74,8 @@ func (f *faults) killMember(i int) {
 // time.
 func (f *faults) pauseServerAndIsolateMember(i int) {
 	p := f.servers[i]
-	f.during("server paused and etcd member isolated", func() { p.signal(syscall.SIGSTOP); f.etcd.Isolate(i) },
-		func() { f.etcd.Rejoin(i); p.signal(syscall.SIGCONT); f.etcd.Members[i].Ready() })
+	f.during("server paused and etcd member isolated", func() { p.Pause(); f.etcd.Isolate(i) },
+		func() { f.etcd.Rejoin(i); p.Resume(); f.etcd.Members[i].Ready() })
 }
 
 // TestHistories: 32 clients and 6 watches use three servers on three members of etcd; each server and
@@ -82,17 +84,18 @@ func TestHistories(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	etcd, servers := startThree(t)
-	f := &faults{startLoad(t, servers, 6, legacy{}), etcd}
-	f.progress(some)
+	etcd, servers := testbed.StartCluster(t)
+	f := &faults{testbed.StartLoad(t, testbed.Clients(servers...), 6, testbed.State{}), t, etcd, servers}
+	f.Progress(some)
+	began := time.Now()
 	for i := range servers {
 		for _, fault := range []func(int){f.killServer, f.pauseServer, f.endServer, f.isolateMember, f.cutMember, f.pauseMember, f.killMember, f.pauseServerAndIsolateMember} {
 			fault(i)
-			if time.Since(f.began) > verdictTime { // the verdict reads all events again, which are retained for 5 minutes
-				f.load = startLoad(t, servers, 6, f.check())
-				f.progress(some)
+			if time.Since(began) > verdictTime { // the verdict reads all events again, which are retained for 5 minutes
+				f.Load, began = testbed.StartLoad(t, testbed.Clients(servers...), 6, f.Check()), time.Now()
+				f.Progress(some)
 			}
 		}
 	}
-	f.check()
+	f.Check()
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 )
 
 // kubectl runs kubectl with a kubeconfig, and returns its output.
@@ -41,8 +43,8 @@ func TestKubectlDuringRollingRestart(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("kubectl is not installed")
 	}
-	_, servers := startThree(t, "--shutdown-delay-duration", "3s")
-	kubeconfig := balance(t, servers).kubeconfig(filepath.Join(t.TempDir(), "kubeconfig"))
+	_, servers := testbed.StartCluster(t, "--shutdown-delay-duration", "3s")
+	kubeconfig := testbed.NewBalancer(t, servers).Kubeconfig(filepath.Join(t.TempDir(), "kubeconfig"))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	applied := 0
@@ -82,9 +84,9 @@ func TestKubectlDuringRollingRestart(t *testing.T) {
 		waited <- err
 	})
 	for _, p := range servers {
-		p.terminate()
+		p.Terminate()
 		apply()
-		p.restart()
+		p.Restart()
 		apply()
 	}
 	applied = -2

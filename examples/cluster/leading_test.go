@@ -9,7 +9,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 	"orch.io/controlplane/examples/internal/apiserver"
 	"orch.io/controlplane/storage/etcdstore"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
@@ -69,38 +69,27 @@ func beating(every bool) apiserver.Command {
 type pack struct {
 	t       *testing.T
 	etcd    *etcdtest.Member
-	servers []*process
+	servers []*testbed.Server
 }
 
 func startPack(t *testing.T, n int, mode string) *pack {
 	k, dir := &pack{t: t, etcd: etcdtest.Start(t)}, t.TempDir()
 	for i := range n {
-		p := newProcess(t, i, dir, "--storage", "etcd", "--etcd-servers", k.etcd.Endpoint, "--etcd-compaction-interval", "0", "--v", "1")
-		p.program, p.env = os.Args[0], append(os.Environ(), asBeating+"="+mode)
+		p := testbed.NewServer(t, i, dir, "--storage", "etcd", "--etcd-servers", k.etcd.Endpoint, "--etcd-compaction-interval", "0", "--v", "1")
+		p.Program, p.Env = os.Args[0], append(os.Environ(), asBeating+"="+mode)
 		k.servers = append(k.servers, p)
-		p.start()
+		p.Start()
 	}
 	for _, p := range k.servers {
-		p.ready()
+		p.Ready()
 	}
-	code, _, err := k.servers[0].call(t.Context(), "POST", mapsPath, `{"metadata":{"name":"beat"}}`)
-	require.NoError(t, err)
-	require.Equal(t, 201, code)
+	k.servers[0].Must(201, "POST", testbed.ConfigMaps, `{"metadata":{"name":"beat"}}`)
 	return k
 }
 
-// lease holds the fields of a Lease.
-type lease struct {
-	Spec struct {
-		HolderIdentity   string    `json:"holderIdentity"`
-		LeaseTransitions int       `json:"leaseTransitions"`
-		AcquireTime      time.Time `json:"acquireTime"`
-	} `json:"spec"`
-}
-
-func (k *pack) get(p *process, path string) []byte {
+func (k *pack) get(p *testbed.Server, path string) []byte {
 	k.t.Helper()
-	res, err := p.client.Get(p.url + path)
+	res, err := p.HTTP.Get(p.URL + path)
 	require.NoError(k.t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
@@ -111,16 +100,16 @@ func (k *pack) get(p *process, path string) []byte {
 
 // leader waits until one of some servers leads, according to the Lease and to its own log, and returns
 // its index.
-func (k *pack) leader(name string, among ...*process) (i int, held lease) {
+func (k *pack) leader(name string, among ...*testbed.Server) (i int, held testbed.Spec) {
 	k.t.Helper()
 	require.Eventually(k.t, func() bool {
-		held = lease{}
-		code, _, err := among[0].call(k.t.Context(), "GET", systemLeases+"/"+name, "")
-		if err != nil || code != 200 || json.Unmarshal(k.get(among[0], systemLeases+"/"+name), &held) != nil {
+		code, answer, err := among[0].Call(k.t.Context(), "GET", systemLeases+"/"+name, "")
+		if err != nil || code != 200 {
 			return false // not created yet
 		}
+		held = *answer.Spec
 		for i = range among {
-			if held.Spec.HolderIdentity != "" && strings.Contains(among[i].log.String(), "msg=leading lease=kube-system/"+name+" id="+held.Spec.HolderIdentity) {
+			if held.HolderIdentity != "" && strings.Contains(among[i].Log(), "msg=leading lease=kube-system/"+name+" id="+held.HolderIdentity) {
 				return true
 			}
 		}
@@ -130,7 +119,7 @@ func (k *pack) leader(name string, among ...*process) (i int, held lease) {
 }
 
 // metric returns a leader election metric of a server.
-func (k *pack) metric(p *process, name string) string {
+func (k *pack) metric(p *testbed.Server, name string) string {
 	k.t.Helper()
 	found := regexp.MustCompile(`leader_election_master_status\{name="` + name + `"\} (\d)`).FindSubmatch(k.get(p, "/metrics"))
 	require.NotNil(k.t, found)
@@ -138,17 +127,15 @@ func (k *pack) metric(p *process, name string) string {
 }
 
 // beats waits for the next write of the controller.
-func (k *pack) beats(p *process) {
+func (k *pack) beats(p *testbed.Server) {
 	k.t.Helper()
 	begun := k.version(p)
 	require.Eventually(k.t, func() bool { return k.version(p) > begun }, time.Minute, 10*time.Millisecond)
 }
 
-func (k *pack) version(p *process) uint64 {
+func (k *pack) version(p *testbed.Server) uint64 {
 	k.t.Helper()
-	_, now, err := p.call(k.t.Context(), "GET", mapsPath+"/beat", "")
-	require.NoError(k.t, err)
-	return now.version()
+	return p.Must(200, "GET", testbed.ConfigMaps+"/beat", "").Version()
 }
 
 // term is a time in which one server leads, as recorded in the store.
@@ -173,7 +160,7 @@ func (k *pack) history() []term {
 			case "~term/" + beatingLease:
 				terms = append(terms, term{holder: string(e.Value)})
 			case "configmaps/default/beat":
-				var beat wireObject
+				var beat testbed.Object
 				require.NoError(k.t, json.NewDecoder(bytes.NewReader(e.Value)).Decode(&beat))
 				if by := beat.Data["by"]; by != "" && (len(now.writers) == 0 || now.writers[len(now.writers)-1] != by) {
 					now.writers = append(now.writers, by)
@@ -193,25 +180,27 @@ func TestOneLeaderAtATime(t *testing.T) {
 		t.Skip("waits until leases expire twice")
 	}
 	k := startPack(t, 3, "led")
-	without := func(i int) []*process { return append(append([]*process(nil), k.servers[:i]...), k.servers[i+1:]...) }
+	without := func(i int) []*testbed.Server {
+		return append(append([]*testbed.Server(nil), k.servers[:i]...), k.servers[i+1:]...)
+	}
 
 	first, held := k.leader(beatingLease, k.servers...)
 	k.beats(k.servers[first])
-	k.servers[first].kill()
+	k.servers[first].Kill()
 	others := without(first)
 	next, taken := k.leader(beatingLease, others...)
-	assert.Equal(t, held.Spec.LeaseTransitions+1, taken.Spec.LeaseTransitions)
+	assert.Equal(t, held.LeaseTransitions+1, taken.LeaseTransitions)
 	k.beats(others[next])
-	k.servers[first].restart()
+	k.servers[first].Restart()
 
 	paused, _ := k.leader(beatingLease, k.servers...)
-	k.servers[paused].signal(syscall.SIGSTOP)
+	k.servers[paused].Pause()
 	others = without(paused)
 	next, _ = k.leader(beatingLease, others...)
 	k.beats(others[next])
-	k.servers[paused].signal(syscall.SIGCONT)
+	k.servers[paused].Resume()
 	require.Eventually(t, func() bool {
-		return strings.Contains(k.servers[paused].log.String(), `msg="write refused: another server leads" lease=kube-system/`+beatingLease)
+		return strings.Contains(k.servers[paused].Log(), `msg="write refused: another server leads" lease=kube-system/`+beatingLease)
 	}, time.Minute, 10*time.Millisecond)
 	k.beats(others[next])
 	require.Eventually(t, func() bool { return k.metric(k.servers[paused], beatingLease) == "0" }, time.Minute, 10*time.Millisecond)
@@ -219,7 +208,7 @@ func TestOneLeaderAtATime(t *testing.T) {
 	assert.Equal(t, "0", k.metric(others[1-next], beatingLease))
 
 	last, _ := k.leader(beatingLease, k.servers...)
-	k.servers[last].terminate()
+	k.servers[last].Terminate()
 	others = without(last)
 	next, _ = k.leader(beatingLease, others...)
 	k.beats(others[next])
@@ -255,18 +244,18 @@ func TestLeaderReleasesLeasesOnShutdown(t *testing.T) {
 		}
 	}
 	ends := k.servers[led[beatingLease]]
-	others := append(append([]*process(nil), k.servers[:ends.number]...), k.servers[ends.number+1:]...)
+	others := append(append([]*testbed.Server(nil), k.servers[:ends.Number]...), k.servers[ends.Number+1:]...)
 	begun := time.Now()
-	ends.terminate()
+	ends.Terminate()
 	for _, name := range names {
 		next, held := k.leader(name, others...)
-		if led[name] != ends.number {
+		if led[name] != ends.Number {
 			continue
 		}
-		took := held.Spec.AcquireTime.Sub(begun)
+		took := held.AcquireTime.Sub(begun)
 		t.Logf("%s is handed over %v after the signal", name, took)
 		assert.Less(t, took, 10*time.Second, "an expiring lease would take longer")
-		assert.Contains(t, ends.log.String(), `msg="released the lease" lease=kube-system/`+name)
+		assert.Contains(t, ends.Log(), `msg="released the lease" lease=kube-system/`+name)
 		assert.Equal(t, "1", k.metric(others[next], name))
 	}
 	k.beats(others[0])
@@ -278,7 +267,5 @@ func TestEveryServerRunsControllersAtOnce(t *testing.T) {
 	k := startPack(t, 2, "every")
 	require.Eventually(t, func() bool { return len(k.history()[0].writers) > 5 }, time.Minute, 100*time.Millisecond)
 	require.Len(t, k.history(), 1)
-	code, _, err := k.servers[0].call(t.Context(), "GET", systemLeases+"/"+beatingLease, "")
-	require.NoError(t, err)
-	assert.Equal(t, 404, code)
+	k.servers[0].Must(404, "GET", systemLeases+"/"+beatingLease, "")
 }

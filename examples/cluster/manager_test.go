@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 )
 
 // sunkBy is the finalizer that keeps a fleet until it is sunk.
@@ -249,13 +251,13 @@ func TestManagerFailover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	_, servers := startThree(t, "--shutdown-delay-duration", "3s")
-	b := balance(t, servers)
-	servers[0].mustCall(201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", fleetDefinition)
-	c, err := ctrlclient.New(b.config(), ctrlclient.Options{})
+	_, servers := testbed.StartCluster(t, "--shutdown-delay-duration", "3s")
+	b := testbed.NewBalancer(t, servers)
+	servers[0].Must(201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", fleetDefinition)
+	c, err := ctrlclient.New(b.Config(), ctrlclient.Options{})
 	require.NoError(t, err)
 	l := &ledger{t: t, busy: map[string]int{}, sunk: map[types.UID]int{}, built: map[string]types.UID{}, by: map[string]int{}}
-	stop := startManager(t, l, "manager-0", b.config())
+	stop := startManager(t, l, "manager-0", b.Config())
 	ctx, cancel := context.WithCancel(t.Context())
 	var churning sync.WaitGroup
 	var left map[string]int
@@ -264,10 +266,10 @@ func TestManagerFailover(t *testing.T) {
 	t.Cleanup(cancel)
 	for i, p := range servers {
 		l.await(fmt.Sprint("manager-", i))
-		next := startManager(t, l, fmt.Sprint("manager-", i+1), b.config())
-		p.terminate()
+		next := startManager(t, l, fmt.Sprint("manager-", i+1), b.Config())
+		p.Terminate()
 		stop()
-		p.restart()
+		p.Restart()
 		stop = next
 	}
 	l.await(fmt.Sprint("manager-", len(servers)))

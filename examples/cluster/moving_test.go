@@ -18,48 +18,45 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
 // mustRun runs a command of the program, which must succeed, and returns its output.
 func mustRun(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(binary, args...).CombinedOutput()
+	out, err := exec.Command(testbed.Binary(), args...).CombinedOutput()
 	require.NoError(t, err, "%s: %s", args, out)
 	return string(out)
 }
 
 // versions returns the versions of the existing objects.
-func (p *process) versions() map[string]uint64 {
-	p.t.Helper()
-	code, list, err := p.patientCall(p.t.Context(), "GET", mapsPath, "")
-	require.NoError(p.t, err)
-	require.Equal(p.t, 200, code)
+func versions(p *testbed.Server) map[string]uint64 {
 	found := map[string]uint64{}
-	for _, o := range list.objects() {
+	for _, o := range p.Must(200, "GET", testbed.ConfigMaps, "").ConfigMaps() {
 		found[o.Name] = o.Version
 	}
 	return found
 }
 
-// create creates an object, and retries until the server answers.
-func (p *process) create(name string) (version uint64, err error) {
-	code, made, err := p.patientCall(p.t.Context(), "POST", mapsPath, object{Name: name, Epoch: "e"}.body())
+// createObject creates an object and returns its version.
+func createObject(ctx context.Context, p *testbed.Server, name string) (version uint64, err error) {
+	code, made, err := p.Call(ctx, "POST", testbed.ConfigMaps, testbed.ConfigMap{Name: name, Epoch: "e"}.JSON())
 	if err == nil && code != 201 {
-		err = fmt.Errorf("create %s: %d %s", name, code, made.Text)
+		err = fmt.Errorf("create %s: %d %s", name, code, made.Message)
 	}
-	return made.version(), err
+	return made.Version(), err
 }
 
 // createUntilMoved creates objects until the server reports that its store has moved, and records the
 // created objects.
-func (p *process) createUntilMoved(writer int, note func(name string, version uint64)) {
+func createUntilMoved(t *testing.T, p *testbed.Server, writer int, note func(name string, version uint64)) {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("w%d-%d", writer, i)
-		if !assert.NotContains(p.t, p.log.String(), "failed to move the store") {
+		if !assert.NotContains(t, p.Log(), "failed to move the store") {
 			return
 		}
-		version, err := p.create(name)
+		version, err := createObject(t.Context(), p, name)
 		switch {
 		case err == nil:
 			note(name, version)
@@ -68,7 +65,7 @@ func (p *process) createUntilMoved(writer int, note func(name string, version ui
 		case strings.Contains(err.Error(), "is being moved, please try again"):
 			time.Sleep(10 * time.Millisecond)
 		default:
-			assert.NoError(p.t, err)
+			assert.NoError(t, err)
 			return
 		}
 	}
@@ -76,33 +73,33 @@ func (p *process) createUntilMoved(writer int, note func(name string, version ui
 
 // createSeen creates an object and returns its version, which must be the next event of a watch from an
 // earlier version.
-func (p *process) createSeen(name string, after uint64) uint64 {
-	p.t.Helper()
-	version, err := p.create(name)
-	require.NoError(p.t, err)
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+func createSeen(t *testing.T, p *testbed.Server, name string, after uint64) uint64 {
+	t.Helper()
+	version, err := createObject(t.Context(), p, name)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var seen event
-	err = p.watch(ctx, after, func(e event) bool {
+	var seen testbed.Event
+	err = p.Watch(ctx, testbed.ConfigMaps, fmt.Sprint("resourceVersion=", after), func(e testbed.Event) bool {
 		seen = e
 		return e.Type == "BOOKMARK"
 	})
-	require.NoError(p.t, err)
-	require.Equal(p.t, []any{"ADDED", name, version}, []any{seen.Type, seen.Object.Metadata.Name, seen.Object.version()})
+	require.NoError(t, err)
+	require.Equal(t, []any{"ADDED", name, version}, []any{seen.Type, seen.Object.Metadata.Name, seen.Object.Version()})
 	return version
 }
 
-// outdated waits until a watch is answered with 410.
-func (p *process) outdated(after uint64) {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+// outdated requires that a watch is answered with 410.
+func outdated(t *testing.T, p *testbed.Server, after uint64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	told := ""
-	err := p.watch(ctx, after, func(e event) bool {
+	err := p.Watch(ctx, testbed.ConfigMaps, fmt.Sprint("resourceVersion=", after), func(e testbed.Event) bool {
 		told = fmt.Sprint(e.Type, " ", e.Object.Code)
 		return false
 	})
-	require.Contains(p.t, fmt.Sprint(told, " ", err), "410")
+	require.Contains(t, fmt.Sprint(told, " ", err), "410")
 }
 
 // TestMoveIntoEtcd: a server moves its directory into etcd while 4 clients write. No acknowledged write
@@ -110,26 +107,26 @@ func (p *process) outdated(after uint64) {
 // the new store is restored into a directory, where watches continue.
 func TestMoveIntoEtcd(t *testing.T) {
 	etcd, dir := etcdtest.Start(t), t.TempDir()
-	p := newProcess(t, 0, dir)
-	flags := p.args
-	p.start()
-	p.ready()
-	old, err := p.create("first")
+	p := testbed.NewServer(t, 0, dir)
+	flags := p.Args
+	p.Start()
+	p.Ready()
+	old, err := createObject(t.Context(), p, "first")
 	require.NoError(t, err)
 	for i := range 200 {
-		_, err := p.create(fmt.Sprint("early-", i))
+		_, err := createObject(t.Context(), p, fmt.Sprint("early-", i))
 		require.NoError(t, err)
 	}
-	p.terminate()
+	p.Terminate()
 
-	p.args = append(flags[:len(flags):len(flags)], "--to-storage", "etcd", "--to-etcd-servers", "http://"+etcd.Endpoint)
-	p.restart()
-	taken, mu := p.versions(), sync.Mutex{}
+	p.Args = append(flags[:len(flags):len(flags)], "--to-storage", "etcd", "--to-etcd-servers", "http://"+etcd.Endpoint)
+	p.Restart()
+	taken, mu := versions(p), sync.Mutex{}
 	require.Len(t, taken, 201)
 	var writers sync.WaitGroup
 	for i := range 4 {
 		writers.Go(func() {
-			p.createUntilMoved(i, func(name string, version uint64) {
+			createUntilMoved(t, p, i, func(name string, version uint64) {
 				mu.Lock()
 				defer mu.Unlock()
 				taken[name] = version
@@ -138,50 +135,50 @@ func TestMoveIntoEtcd(t *testing.T) {
 	}
 	writers.Wait()
 	require.Greater(t, len(taken), 201, "writes are accepted during the move")
-	require.Equal(t, taken, p.versions(), "reads continue")
-	p.terminate()
+	require.Equal(t, taken, versions(p), "reads continue")
+	p.Terminate()
 
-	p.args = append(flags[:len(flags):len(flags)], "--storage", "etcd", "--etcd-servers", "http://"+etcd.Endpoint, "--etcd-compaction-interval", "0")
-	p.restart()
-	p.outdated(old)
-	moved := p.versions()
+	p.Args = append(flags[:len(flags):len(flags)], "--storage", "etcd", "--etcd-servers", "http://"+etcd.Endpoint, "--etcd-compaction-interval", "0")
+	p.Restart()
+	outdated(t, p, old)
+	moved := versions(p)
 	require.ElementsMatch(t, slices.Collect(maps.Keys(taken)), slices.Collect(maps.Keys(moved)))
 	for name, version := range moved {
 		require.Greater(t, version, taken[name])
 	}
 	newest := slices.Max(slices.Collect(maps.Values(moved)))
-	last := p.createSeen("last", newest)
+	last := createSeen(t, p, "last", newest)
 	moved["last"] = last
 
 	file, back := filepath.Join(t.TempDir(), "file"), t.TempDir()
-	mustRun(t, "backup", "--kubeconfig", p.kubeconfig(), file)
+	mustRun(t, "backup", "--kubeconfig", p.Kubeconfig(), file)
 	mustRun(t, "restore", "--data-dir", back, file)
 	for _, name := range []string{"authority.pem", "service-account.pem"} {
 		key, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(back, name), key, 0o600))
 	}
-	p.terminate()
+	p.Terminate()
 	said := mustRun(t, "copy", "--storage", "etcd", "--etcd-servers", "http://"+etcd.Endpoint, "--to-data-dir", filepath.Join(back, "copied"))
 	require.Contains(t, said, "watches continue")
-	p.args = append([]string{"--data-dir", back}, flags[2:]...)
-	p.restart()
-	require.Equal(t, moved, p.versions())
-	p.createSeen("after", last)
+	p.Args = append([]string{"--data-dir", back}, flags[2:]...)
+	p.Restart()
+	require.Equal(t, moved, versions(p))
+	createSeen(t, p, "after", last)
 }
 
 // TestKilledCopy: after a copy into etcd was killed at any moment, no command and no server uses the
 // incomplete store, and the copy can be repeated.
 func TestKilledCopy(t *testing.T) {
 	etcd, dir, spare := etcdtest.Start(t), t.TempDir(), t.TempDir()
-	p := newProcess(t, 0, dir)
-	p.start()
-	p.ready()
+	p := testbed.NewServer(t, 0, dir)
+	p.Start()
+	p.Ready()
 	for i := range 200 {
-		_, err := p.create(fmt.Sprint("n", i))
+		_, err := createObject(t.Context(), p, fmt.Sprint("n", i))
 		require.NoError(t, err)
 	}
-	p.terminate()
+	p.Terminate()
 	whole := filepath.Join(spare, "whole")
 	mustRun(t, "backup", "--data-dir", dir, whole)
 	_, want, _ := strings.Cut(mustRun(t, "verify", whole), "complete: ")
@@ -194,14 +191,14 @@ func TestKilledCopy(t *testing.T) {
 		args := []string{"copy", "--data-dir", dir, "--to-storage", "etcd", "--to-etcd-servers", "http://" + etcd.Endpoint, "--to-etcd-prefix", prefix}
 		over := []string{"--storage", "etcd", "--etcd-servers", "http://" + etcd.Endpoint, "--etcd-prefix", prefix}
 		backup := append([]string{"backup"}, append(over, file)...)
-		begun, cmd := time.Now(), exec.Command(binary, args...)
+		begun, cmd := time.Now(), exec.Command(testbed.Binary(), args...)
 		require.NoError(t, cmd.Start())
 		killer := time.AfterFunc(time.Duration(r.Int64N(int64(usual))), func() { _ = cmd.Process.Kill() })
 		if cmd.Wait() == nil {
 			usual = time.Since(begun)
 		}
 		killer.Stop()
-		out, err := exec.Command(binary, backup...).CombinedOutput()
+		out, err := exec.Command(testbed.Binary(), backup...).CombinedOutput()
 		var exit *exec.ExitError
 		switch {
 		case err == nil:
@@ -212,9 +209,9 @@ func TestKilledCopy(t *testing.T) {
 		default:
 			require.ErrorAs(t, err, &exit)
 			require.Contains(t, string(out), "the source is incomplete")
-			out, err := exec.Command(binary, append([]string{"--data-dir", spare, "--secure-port", "0"}, over...)...).CombinedOutput()
+			out, err := exec.Command(testbed.Binary(), append([]string{"--data-dir", spare, "--secure-port", "0"}, over...)...).CombinedOutput()
 			require.ErrorAs(t, err, &exit, "%s", out)
-			require.Contains(t, string(out), "it has a part of its data", "a server must not start with it")
+			require.Contains(t, string(out), "a copy into it was interrupted", "a server must not start with it")
 			mustRun(t, args...)
 			mustRun(t, backup...)
 		}

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 )
 
 // worker is a client of client-go that creates, reads, changes and deletes objects of its own.
@@ -106,30 +108,28 @@ func TestRollingRestart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	_, servers := startThree(t, "--shutdown-delay-duration", "3s")
-	b := balance(t, servers)
-	var informers []*informer
+	_, servers := testbed.StartCluster(t, "--shutdown-delay-duration", "3s")
+	b := testbed.NewBalancer(t, servers)
+	var informers []*testbed.Informer
 	for range 6 {
-		informers = append(informers, startInformer(t, b.config()))
+		informers = append(informers, testbed.StartInformer(t, b.Config()))
 	}
-	l := startLoad(t, b.callers(8), 6, legacy{})
-	stop := startWorkers(t, 8, b.config)
-	l.progress(some)
+	l := testbed.StartLoad(t, b.Clients(8), 6, testbed.State{})
+	stop := startWorkers(t, 8, b.Config)
+	l.Progress(some)
 	for _, p := range servers {
-		p.terminate()
-		l.progress(some)
-		p.restart()
-		l.progress(some)
+		p.Terminate()
+		l.Progress(some)
+		p.Restart()
+		l.Progress(some)
 	}
 	rounds := stop()
-	left := l.check()
-	reference := l.reference()
-	went := int64(0)
+	l.Check(informers...)
+	resumed := int64(0)
 	for _, i := range informers {
-		i.check(reference, left.version)
-		went += i.watches.Load()
+		resumed += i.Resumed()
 	}
-	t.Logf("%d rounds of workers, watches of informers went on %d times", rounds, went)
-	require.NotZero(t, went)
-	require.Zero(t, l.failed.Load(), "failed requests without retries")
+	t.Logf("%d rounds of workers, informers resumed their watches %d times", rounds, resumed)
+	require.NotZero(t, resumed)
+	require.Zero(t, l.Failed(), "failed requests without retries")
 }

@@ -2,9 +2,10 @@ package main
 
 import (
 	"math/rand/v2"
-	"syscall"
 	"testing"
 	"time"
+
+	"orch.io/controlplane/examples/cluster/internal/testbed"
 )
 
 // The number of rounds before a verdict. It is smaller if rounds take long, because a verdict reads the
@@ -20,48 +21,48 @@ type endings struct {
 }
 
 // round lets the server work, stops it, and restarts it with the same directory.
-func (e *endings) round(l *load) {
-	p := l.servers[0]
-	l.progress(1 + rand.Int64N(some))
+func (e *endings) round(p *testbed.Server, l *testbed.Load) {
+	l.Progress(1 + rand.Int64N(some))
 	switch n := rand.IntN(10); {
 	case n < 6:
 		e.killed++
-		p.kill()
+		p.Kill()
 	case n < 7: // and kill it again while it opens the store
 		e.starting++
-		p.kill()
-		p.start()
+		p.Kill()
+		p.Start()
 		time.Sleep(rand.N(100 * time.Millisecond))
-		p.kill()
+		p.Kill()
 	case n < 8: // connections are accepted, but not answered
 		e.stopped++
-		p.signal(syscall.SIGSTOP)
+		p.Pause()
 		time.Sleep(rand.N(50 * time.Millisecond))
-		p.kill()
+		p.Kill()
 	default:
 		e.inOrder++
-		p.terminate()
+		p.Terminate()
 	}
-	p.restart()
+	p.Restart()
 }
 
 // TestRounds: 32 clients and 3 watches use one server with a directory, which is stopped repeatedly,
 // mostly without warning. All answers and events are consistent with a store that never stopped, and no
 // write is lost in later rounds.
 func TestRounds(t *testing.T) {
-	p := newProcess(t, 0, t.TempDir())
-	p.restart()
+	p := testbed.NewServer(t, 0, t.TempDir())
+	p.Restart()
 	var ended endings
-	var left legacy
+	var left testbed.State
 	began := time.Now()
 	for done := 0; done < *rounds; {
-		l := startLoad(t, []*process{p}, 3, left)
-		for until := min(done+verdictAfter, *rounds); done < until && time.Since(l.began) < verdictTime; done++ {
-			ended.round(l)
+		loaded := time.Now()
+		l := testbed.StartLoad(t, testbed.Clients(p), 3, left)
+		for until := min(done+verdictAfter, *rounds); done < until && time.Since(loaded) < verdictTime; done++ {
+			ended.round(p, l)
 		}
-		l.progress(some)
-		left = l.check()
+		l.Progress(some)
+		left = l.Check()
 	}
-	t.Logf("%d rounds, %+v, version %d, %d objects, %v", *rounds, ended, left.version, len(left.objects), time.Since(began).Round(time.Second))
-	p.terminate()
+	t.Logf("%d rounds, %+v, version %d, %d objects, %v", *rounds, ended, left.Version, len(left.Objects), time.Since(began).Round(time.Second))
+	p.Terminate()
 }

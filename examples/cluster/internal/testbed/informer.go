@@ -1,4 +1,4 @@
-package main
+package testbed
 
 import (
 	"context"
@@ -26,9 +26,9 @@ type change struct {
 	Version    uint64
 }
 
-// informer is an informer of client-go with connections of its own. It records changes of ConfigMaps,
+// Informer is an informer of client-go with connections of its own. It records changes of ConfigMaps,
 // and also follows Secrets, which do not change.
-type informer struct {
+type Informer struct {
 	t       testing.TB
 	base    uint64       // changes are recorded after this version
 	lists   atomic.Int64 // number of lists
@@ -43,10 +43,10 @@ type informer struct {
 // kinds is the number of kinds that the informer lists once.
 const kinds = 2
 
-// startInformer starts an informer and returns after its initial sync.
-func startInformer(t testing.TB, config *rest.Config) *informer {
+// StartInformer starts an informer and returns after its initial sync.
+func StartInformer(t testing.TB, config *rest.Config) *Informer {
 	t.Helper()
-	i := &informer{t: t}
+	i := &Informer{t: t}
 	i.news = sync.NewCond(&i.mu)
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return counter{i, inner} })
 	client, err := corev1client.NewForConfig(config)
@@ -77,7 +77,7 @@ func startInformer(t testing.TB, config *rest.Config) *informer {
 
 // counter is a transport that counts the lists and watches of an informer.
 type counter struct {
-	*informer
+	*Informer
 	inner http.RoundTripper
 }
 
@@ -94,10 +94,10 @@ func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-func (i *informer) record(kind string, obj any) {
+func (i *Informer) record(kind string, obj any) {
 	m, ok := obj.(*corev1.ConfigMap)
 	if !ok {
-		i.t.Errorf("%s of %T: what happened to it was not seen", kind, obj)
+		i.t.Errorf("%s of %T, want a ConfigMap", kind, obj)
 		return
 	}
 	version, err := strconv.ParseUint(m.ResourceVersion, 10, 64)
@@ -112,7 +112,7 @@ func (i *informer) record(kind string, obj any) {
 }
 
 // until waits for a change at or after a version, and returns the recorded changes up to it.
-func (i *informer) until(version uint64) []change {
+func (i *Informer) until(version uint64) []change {
 	i.t.Helper()
 	timer := time.AfterFunc(time.Minute, i.news.Broadcast)
 	defer timer.Stop()
@@ -126,18 +126,21 @@ func (i *informer) until(version uint64) []change {
 	return slices.Clone(i.seen)
 }
 
+// Resumed returns how often the informer has resumed a watch.
+func (i *Informer) Resumed() int64 { return i.watches.Load() }
+
 // check asserts that the informer has listed each kind once, and has reported each change of a load
 // once and in order.
-func (i *informer) check(reference []event, fence uint64) {
+func (i *Informer) check(events []Event, fence uint64) {
 	i.t.Helper()
-	told := slices.DeleteFunc(i.until(fence), func(c change) bool { return !strings.HasPrefix(c.Name, "e") })
+	got := slices.DeleteFunc(i.until(fence), func(c change) bool { return !strings.HasPrefix(c.Name, "e") })
 	var want []change
-	for _, e := range reference {
-		want = append(want, change{e.Type, e.Object.Metadata.Name, e.Object.version()})
+	for _, e := range events {
+		want = append(want, change{e.Type, e.Object.Metadata.Name, e.Object.Version()})
 	}
-	require.Equal(i.t, len(want), len(told))
+	require.Equal(i.t, len(want), len(got))
 	for n := range want {
-		require.Equal(i.t, want[n], told[n], "change %d of %d", n, len(want))
+		require.Equal(i.t, want[n], got[n], "change %d of %d", n, len(want))
 	}
 	require.EqualValues(i.t, kinds, i.lists.Load(), "number of lists")
 }

@@ -1,4 +1,4 @@
-package main
+package testbed
 
 import (
 	"io"
@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// balancer forwards TCP connections to the ready servers in turn. It does not inspect the traffic, and
+// Balancer forwards TCP connections to the ready servers in turn. It does not inspect the traffic, and
 // has no credentials.
-type balancer struct {
+type Balancer struct {
 	listener net.Listener
-	servers  []*process
+	servers  []*Server
 	ready    []atomic.Bool
 	next     atomic.Uint64
 	probes   *http.Client
@@ -30,7 +30,8 @@ type balancer struct {
 	end   chan struct{}
 }
 
-func balance(t testing.TB, servers []*process) *balancer {
+// NewBalancer returns a balancer for servers that are ready. It listens until the test ends.
+func NewBalancer(t testing.TB, servers []*Server) *Balancer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -38,7 +39,7 @@ func balance(t testing.TB, servers []*process) *balancer {
 	require.NotNil(t, config)
 	transport, err := rest.TransportFor(rest.AnonymousClientConfig(config))
 	require.NoError(t, err)
-	b := &balancer{
+	b := &Balancer{
 		listener: l, servers: servers, ready: make([]atomic.Bool, len(servers)), conns: map[net.Conn]struct{}{}, end: make(chan struct{}),
 		probes: &http.Client{Transport: transport, Timeout: 10 * time.Second},
 	}
@@ -51,46 +52,46 @@ func balance(t testing.TB, servers []*process) *balancer {
 	return b
 }
 
-// config returns a client configuration of the administrator through the balancer, with connections of
+// Config returns a client configuration of the administrator through the balancer, with connections of
 // its own.
-func (b *balancer) config() *rest.Config {
+func (b *Balancer) Config() *rest.Config {
 	c := b.servers[0].config()
 	c.Host = "https://" + b.listener.Addr().String()
 	return c
 }
 
-// kubeconfig writes a kubeconfig of the administrator through the balancer.
-func (b *balancer) kubeconfig(path string) string {
+// Kubeconfig writes a kubeconfig of the administrator through the balancer, and returns its path.
+func (b *Balancer) Kubeconfig(path string) string {
 	t := b.servers[0].t
 	t.Helper()
-	c, err := clientcmd.LoadFromFile(b.servers[0].kubeconfig())
+	c, err := clientcmd.LoadFromFile(b.servers[0].Kubeconfig())
 	require.NoError(t, err)
 	for _, cluster := range c.Clusters {
-		cluster.Server = b.config().Host
+		cluster.Server = b.Config().Host
 	}
 	require.NoError(t, clientcmd.WriteToFile(*c, path))
 	return path
 }
 
-// callers returns clients with connections of their own, which do not retry requests. Every second
+// Clients returns clients with connections of their own, which do not retry requests. Every second
 // client uses HTTP/1.1.
-func (b *balancer) callers(n int) (list []*process) {
+func (b *Balancer) Clients(n int) (list []*Client) {
 	for i := range n {
-		c := b.config()
+		c := b.Config()
 		if i%2 == 1 {
 			c.NextProtos = []string{"http/1.1"}
 		}
 		client, err := rest.HTTPClientFor(c)
 		require.NoError(b.servers[0].t, err)
-		list = append(list, &process{number: i, url: c.Host, client: client, patience: time.Minute})
+		list = append(list, &Client{URL: c.Host, HTTP: client, t: b.servers[0].t, timeout: time.Minute})
 	}
 	return list
 }
 
 // probe checks whether a server is ready. A slow answer does not change the state of the server.
-func (b *balancer) probe(i int) {
+func (b *Balancer) probe(i int) {
 	for {
-		if res, err := b.probes.Get(b.servers[i].url + "/readyz"); err == nil {
+		if res, err := b.probes.Get(b.servers[i].URL + "/readyz"); err == nil {
 			_ = res.Body.Close()
 			b.ready[i].Store(res.StatusCode == http.StatusOK)
 		}
@@ -102,7 +103,7 @@ func (b *balancer) probe(i int) {
 	}
 }
 
-func (b *balancer) accept() {
+func (b *Balancer) accept() {
 	for {
 		from, err := b.listener.Accept()
 		if err != nil {
@@ -113,7 +114,7 @@ func (b *balancer) accept() {
 }
 
 // pass copies between a client and the next server that is ready and accepts connections.
-func (b *balancer) pass(from net.Conn) {
+func (b *Balancer) pass(from net.Conn) {
 	defer from.Close()
 	to := b.dial()
 	if to == nil {
@@ -127,14 +128,14 @@ func (b *balancer) pass(from net.Conn) {
 }
 
 // dial waits for a server. It returns nil after close.
-func (b *balancer) dial() net.Conn {
+func (b *Balancer) dial() net.Conn {
 	for {
 		for range b.servers {
 			i := int(b.next.Add(1) % uint64(len(b.servers)))
 			if !b.ready[i].Load() {
 				continue
 			}
-			if to, err := net.Dial("tcp", strings.TrimPrefix(b.servers[i].url, "https://")); err == nil {
+			if to, err := net.Dial("tcp", strings.TrimPrefix(b.servers[i].URL, "https://")); err == nil {
 				return to
 			}
 		}
@@ -146,7 +147,7 @@ func (b *balancer) dial() net.Conn {
 	}
 }
 
-func (b *balancer) hold(conns ...net.Conn) bool {
+func (b *Balancer) hold(conns ...net.Conn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range conns {
@@ -158,7 +159,7 @@ func (b *balancer) hold(conns ...net.Conn) bool {
 	return true
 }
 
-func (b *balancer) drop(conns ...net.Conn) {
+func (b *Balancer) drop(conns ...net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range conns {
@@ -183,7 +184,7 @@ func join(a, b net.Conn) {
 	both.Wait()
 }
 
-func (b *balancer) close() {
+func (b *Balancer) close() {
 	close(b.end)
 	_ = b.listener.Close()
 	b.mu.Lock()
