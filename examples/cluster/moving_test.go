@@ -182,7 +182,7 @@ func TestKilledCopy(t *testing.T) {
 	whole := filepath.Join(spare, "whole")
 	mustRun(t, "backup", "--data-dir", dir, whole)
 	_, want, _ := strings.Cut(mustRun(t, "verify", whole), "complete: ")
-	want, _, _ = strings.Cut(want, " of revision")
+	want, _, _ = strings.Cut(want, " at revision")
 	usual, seed := time.Second, uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
