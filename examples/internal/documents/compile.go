@@ -16,7 +16,7 @@ var packages = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "os": "os", "testing": "testing", "time": "time",
 
 	"admission": "orch.io/controlplane/admission", "auth": "orch.io/controlplane/auth", "client": "orch.io/controlplane/client",
-	"meta": "orch.io/controlplane/api/meta", "registry": "orch.io/controlplane/registry", "server": "orch.io/controlplane/server",
+	"meta": "orch.io/controlplane/api/meta", "names": "orch.io/controlplane/api/names", "registry": "orch.io/controlplane/registry", "server": "orch.io/controlplane/server",
 	"servertest": "orch.io/controlplane/server/servertest", "backup": "orch.io/controlplane/storage/backup",
 	"badgerstore": "orch.io/controlplane/storage/badgerstore",
 
