@@ -185,14 +185,14 @@ func TestMigrateSkipsObjectsThatBecomeTooLarge(t *testing.T) {
 	assert.Equal(t, "red", apitest.Nested(a.Must(200, "GET", storedGadgets+"/g0001", nil).Body, "spec", "colour"))
 }
 
-// TestUnreadableIsNotOnlyDamaged: the error for an unreadable object says that another release may have
+// TestUnreadableErrorNamesOtherReleases: the error for an unreadable object says that another release may have
 // stored it, not only that it may be damaged.
-func TestUnreadableIsNotOnlyDamaged(t *testing.T) {
+func TestUnreadableErrorNamesOtherReleases(t *testing.T) {
 	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 2)
 	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(gadgetKind[gadget1]("v2", nil)))
 	const gadgets = "/apis/example.com/v2/namespaces/default/gadgets"
 	for _, path := range []string{gadgets, gadgets + "/g0000"} {
-		assert.Contains(t, apitest.NestedString(a.Must(500, "GET", path, nil).Body, "message"), "or of a release whose objects this one cannot convert", path)
+		assert.Contains(t, apitest.NestedString(a.Must(500, "GET", path, nil).Body, "message"), "or a release that this one cannot convert from wrote it", path)
 	}
 }
